@@ -24,6 +24,7 @@ from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import check, new_key
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import check_session, new_session
+from recollect.store.sqlite.connections.connection import Connection
 
 
 def fill(home: Path) -> None:
@@ -140,6 +141,28 @@ def test_read_only_mode_sees_what_another_process_writes(
     subprocess.run([sys.executable, "-c", code, str(home)], check=True, env=environment)
     assert reader.search("crane").total == 2
     reader.close()
+
+
+def test_what_changes_while_it_is_read_without_locks_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    fill(home)
+    sizes: list[int] = []
+
+    def count(db: Connection) -> int:
+        sizes.append(db.get("select count(*) from passage"))
+        if len(sizes) == 1:
+            monkeypatch.setenv("RECOLLECT_READ_ONLY", "off")
+            with recollect.open(home, background=False) as writer:
+                writer.add_conversation("c2", messages=[{"role": "user", "content": "new"}])
+        return sizes[-1]
+
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    with recollect.open(home) as reader:
+        store = reader._store._store._store  # type: ignore[attr-defined]
+        assert store._read(count) == sizes[0] + 1
+    assert len(sizes) == 2
 
 
 def test_read_only_mode_works_on_both_stores(place: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ from recollect.store.sqlite.connections.database_errors import (
     translate_error,
     translate_os_error,
 )
+from recollect.store.sqlite.connections.readers import FileChanged
 from recollect.store.sqlite.connections.transactions import Connections
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
 from recollect.store.sqlite.index_folder import IndexFolder
@@ -147,8 +148,12 @@ class SqliteStore(SqlStore[Connection]):
         self._connections.release_snapshot()
 
     def _read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
-        with self._connections.read(seconds) as db:
-            return work(db)
+        try:
+            with self._connections.read(seconds) as db:
+                return work(db)
+        except FileChanged:
+            with self._connections.read(seconds) as db:
+                return work(db)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._connections.write(work)

@@ -31,6 +31,10 @@ from recollect.store.sqlite.connections.database_errors import is_disk_full, tra
 _STEPS_PER_TIME_CHECK = 2_000
 
 
+class FileChanged(StoreBusy):
+    """A file that is read without locks was changed meanwhile. The next read opens it again."""
+
+
 class _Snapshot(threading.local):
     """What the reads of a thread share."""
 
@@ -126,7 +130,7 @@ class Readers:
                 db.set_progress_handler(_time_limit(seconds), _STEPS_PER_TIME_CHECK)
             yield db
             if self._is_outdated(db):
-                raise StoreBusy("The library was changed while it was read. Try again.")
+                raise FileChanged("The library was changed while it was read. Try again.")
             if self._snapshot.depth and self._snapshot.db is None:
                 db.set_progress_handler(None)
                 self._snapshot.db, db = db, None
