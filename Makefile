@@ -1,4 +1,4 @@
-.PHONY: test test-all test-encryption check pytest browser clients demo format bench bench-console bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist docs pictures audit tools clean
+.PHONY: test test-all test-encryption golden check pytest browser clients demo format bench bench-console bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist docs pictures audit tools clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,6 +25,10 @@ test-all: check browser audit test-encryption
 test-encryption: $(READY)
 	@test -d build/encryption/apsw || $(BIN)/python -m pip install --quiet --disable-pip-version-check --target build/encryption apsw-sqlite3mc
 	PYTHONPATH=build/encryption $(PYTEST) -m "" tests/test_encryption.py
+
+# Writes the answers of tests/golden anew, and all of each answer to build/golden. Review the difference like code.
+golden: $(READY)
+	RECOLLECT_GOLDEN=write $(BIN)/python -m pytest -m "" -n 0 tests/golden
 
 check: $(READY)
 	$(BIN)/ruff format --check .
