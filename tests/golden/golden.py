@@ -249,8 +249,8 @@ def items(library: recollect.Library) -> list[recollect.Summary]:
     """Conversations and items, without most of the languages."""
     filter_ = recollect.Filter(kinds=("conversation", *SOURCES))
     summaries = library.conversations(filter_)
-    kept = [s for s in summaries if not re.match("(es|fr|it|ko|nl|pt|zh)-", s.id)]
-    return sorted(kept, key=lambda summary: (summary.kind, summary.id))
+    summaries = [s for s in summaries if not re.match("(es|fr|it|ko|nl|pt|zh)-", s.id)]
+    return sorted(summaries, key=lambda summary: (summary.kind, summary.id))
 
 
 def response(request: Callable[[], Any]) -> str:
@@ -273,8 +273,8 @@ def mcp_calls(client: Any, library: recollect.Library) -> Iterator[Call]:
     def rpc(method: str, profile: str = "all", **params: Any) -> Call:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         post = partial(client.post, f"/mcp/{profile}", json=message, headers=HEADERS)
-        shown = json.dumps(params, ensure_ascii=False)
-        return Call(f"{profile} {method} {shown}", partial(response, post))
+        parameters = json.dumps(params, ensure_ascii=False)
+        return Call(f"{profile} {method} {parameters}", partial(response, post))
 
     def tool(name: str, **arguments: Any) -> Call:
         return rpc("tools/call", name=name, arguments=arguments)

@@ -74,14 +74,18 @@ def check(name: str, calls: Iterator[golden.Call], home: Path) -> None:
         names = golden.message_names(library)
     answers = {call: golden.stable(call.answer(), home, names) for call in calls}
     text = "\n".join(golden.entry(call, answer) for call, answer in answers.items())
-    kept = golden.ANSWERS / f"{name}.txt"
+    answers_file = golden.ANSWERS / f"{name}.txt"
     if WRITE:
         FULL.mkdir(parents=True, exist_ok=True)
         whole = "\n".join(f"> {call.name}\n{answer}\n" for call, answer in answers.items())
-        (FULL / kept.name).write_text(whole, encoding="utf-8")
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(text, encoding="utf-8")
+        (FULL / answers_file.name).write_text(whole, encoding="utf-8")
+        answers_file.parent.mkdir(exist_ok=True)
+        answers_file.write_text(text, encoding="utf-8")
     difference = difflib.unified_diff(
-        kept.read_text(encoding="utf-8").splitlines(), text.splitlines(), "answers", "now", n=4
+        answers_file.read_text(encoding="utf-8").splitlines(),
+        text.splitlines(),
+        "answers",
+        "now",
+        n=4,
     )
     assert not (lines := list(difference)), "\n".join(lines[:60])
