@@ -273,12 +273,6 @@ PASSPHRASE_FILE = define(
     str,
     "A file whose first line is that passphrase.",
 )
-MIGRATION_BACKUP = define(
-    "RECOLLECT_MIGRATION_BACKUP",
-    "on",
-    choice("on", "off"),
-    "`on` copies a library before a new version of Recollect changes its schema; `off` does not.",
-)
 CONVERSATION_DB = define(
     "CONVERSATION_DB",
     "",

@@ -24,11 +24,10 @@ from recollect.home_folder import (
     is_own,
 )
 
-BEFORE_MIGRATION = "before-migration"
 LIBRARY = "library.db"
 
 _HOME_LEVEL = {MODELS, HOOK_LOG, SERVER_DATABASE, BACKUP_WORK}
-_LIBRARY_LEVEL = {"index", BEFORE_MIGRATION}
+_LIBRARY_LEVEL = {"index"}
 _SUFFIXES = ("-wal", "-shm", "-journal", ".lock", TEMPORARY)
 
 

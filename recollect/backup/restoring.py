@@ -36,7 +36,7 @@ from recollect.settings import READ_ONLY
 from recollect.store.durability import sync_file, sync_folder
 from recollect.store.sqlite.connections.database_errors import translate_error
 from recollect.store.sqlite.files.encryption import apply_key, data_key, read_key_file
-from recollect.store.sqlite.schema.migrations import VERSION
+from recollect.store.sqlite.schema import VERSION
 
 _UNCHANGED = "Nothing was restored or changed."
 

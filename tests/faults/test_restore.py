@@ -242,7 +242,7 @@ def test_a_backup_of_a_newer_version_is_refused(
     from recollect.backup import restoring
 
     back_up(home, folder)
-    monkeypatch.setattr(restoring, "VERSION", 3)
+    monkeypatch.setattr(restoring, "VERSION", 0)
     options = ["--folder", str(folder), "--to", str(home.with_name("new"))]
     assert "newer Recollect" in run_json(capsys, "restore", *options, fails=True)
     assert not home.with_name("new").exists()

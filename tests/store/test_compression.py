@@ -1,17 +1,14 @@
-"""Messages are stored compressed, and those of older libraries are compressed later."""
+"""Messages are stored compressed, and the text index is merged as it grows."""
 
 from __future__ import annotations
 
 import hashlib
-import random
 from pathlib import Path
 from uuid import UUID
 
-import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kills import run_and_kill
 
 from recollect.errors import Conflict, DamagedLibrary
 from recollect.language.queries.query import parse
@@ -22,7 +19,6 @@ from recollect.store.sqlite.care import compaction
 from recollect.store.sqlite.connections.connection import connect
 from recollect.store.sqlite.passages import compression
 from recollect.store.sqlite.passages.compression import Codec, pack_id
-from recollect.store.sqlite.schema.migrations import migrate
 
 LONG = "The tram to the castle leaves from the market square every twelve minutes. " * 4
 METADATA = {"request_id": "4fbb2c1e", "status": "finished_successfully", "weight": 1.0}
@@ -45,16 +41,6 @@ def stored_types(path: Path) -> list[str]:
     rows = db.rows("select typeof(body) from passage order by key")
     db.close()
     return [type_ for (type_,) in rows]
-
-
-def make_old(path: Path) -> None:
-    """Store every message as older versions did."""
-    db = connect(path)
-    with db:
-        rows = db.rows("select content, metadata, key from passage")
-        db.executemany("update passage set body = ?, details = ? where key = ?", rows)
-        db.execute("insert into derived select 'uncompressed', passage from last_key")
-    db.close()
 
 
 def contents(store: SqliteStore, id: str = "c1") -> list[str]:
@@ -186,134 +172,6 @@ def test_verify_names_messages_that_cannot_be_decompressed(store: SqliteStore, p
     assert "m0" in " ".join(store.verify().damaged)
     with pytest.raises(DamagedLibrary, match="doctor"):
         store.document("c1")
-
-
-# -- libraries of older versions ---
-
-
-def test_an_old_library_is_readable_before_and_after_it_is_compressed(path: Path) -> None:
-    path.parent.mkdir()
-    db = apsw.Connection(str(path))
-    migrate(db, path, stop_before="m011_compression")
-    db.execute(
-        "insert into document (key, id, source, source_id, kind, title, project, opening, passages,"
-        " partial, shared_ids) values (1, 'c1', 'test', 'c1', 'conversation', '', 'default', 1, 1,"
-        " 0, 0); update last_key set passage = 1"
-    )
-    db.execute(
-        "insert into passage (key, document, position, canonical, role, type, visibility, shared,"
-        " id, digest, metadata, content) values (1, 1, 0, 1, 'user', 'message', 'all', 0, 'm0',"
-        " x'00', '{\"weight\":1.0}', ?)",
-        (LONG,),
-    )
-    db.close()
-    store = SqliteStore(path)
-    for type_ in ("text", "blob"):
-        assert stored_types(path) == [type_]
-        assert contents(store) == [LONG]
-        assert store.document("c1").passages[0].metadata == {"weight": 1.0}
-        assert store.count(parse("castle"), Filter())[0] == 1
-        assert store.needs_refresh() is (type_ == "text")
-        store.refresh()
-    assert store.verify().healthy
-    store.close()
-
-
-def test_compressing_an_old_library_changes_nothing_else(store: SqliteStore, path: Path) -> None:
-    texts = [f"{LONG} {n}" for n in range(30)]
-    store.save([conversation(*texts)])
-    space = store.add_space("test", "1", 2, None)
-    make_old(path)
-    before = store.export_batches()
-    store.refresh()
-    assert set(stored_types(path)) == {"blob"}
-    assert store.export_batches() == before
-    with store._connections.read() as db:
-        assert not db.rows("select * from unembedded")
-        assert not db.rows("select * from stale")
-    assert store.unembedded(space, 99)[1] == 30
-
-
-def test_parents_of_an_old_library_are_packed(store: SqliteStore, path: Path) -> None:
-    store.save([replies()])
-    packed = stored_parents(path)
-    make_old(path)
-    db = connect(path)
-    db.execute("update passage set parent_id = parent")
-    # One message was compressed, but by a version that did not pack parents.
-    body, _ = db.codec.compress(*db.rows("select content, metadata from passage where key = 2")[0])
-    db.execute("update passage set body = ?, details = null where key = 2", (body,))
-    db.close()
-    assert stored_parents(path) == [None, *UUIDS[:2]]
-    assert store.document("c1").passages == replies().passages
-    store.refresh()
-    assert stored_parents(path) == packed
-    assert set(stored_types(path)) == {"blob"}
-    assert store.document("c1").passages == replies().passages
-    assert store.verify().healthy
-
-
-def test_the_file_of_an_old_library_becomes_smaller(store: SqliteStore, path: Path) -> None:
-    texts = [f"{LONG * 3} {n}" for n in range(2_000)]
-    store.save([conversation(*texts)])
-    make_old(path)
-    store._connections.truncate_log()
-    before = path.stat().st_size
-    store.refresh()
-    assert path.stat().st_size < before * 0.7
-    assert contents(store) == texts
-    assert not store.needs_refresh()
-    assert store.verify().healthy
-
-
-COMPRESSOR = """
-import sys, pathlib
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.care import compaction
-compaction._BATCH = 3
-store = SqliteStore(pathlib.Path(sys.argv[1]))
-while store._write(compaction.compress_batch):
-    print("batch", flush=True)
-"""
-
-
-@pytest.mark.full
-def test_compressing_can_be_killed_and_resumed(path: Path) -> None:
-    store = SqliteStore(path)
-    texts = [f"{LONG} {n}" for n in range(300)]
-    store.save([conversation(*texts)])
-    store.close()
-    make_old(path)
-    rng = random.Random(0)
-    for _ in range(5):
-        run_and_kill(COMPRESSOR, str(path), lines=rng.randint(1, 8))
-        store = SqliteStore(path)
-        assert contents(store) == texts
-        assert store.verify().healthy
-        store.close()
-    store = SqliteStore(path)
-    store.refresh()
-    assert set(stored_types(path)) == {"blob"}
-    assert contents(store) == texts
-    store.close()
-
-
-def test_older_layouts_of_the_index_are_replaced_when_it_is_rebuilt(
-    store: SqliteStore, path: Path
-) -> None:
-    store.save([conversation(LONG)])
-    db = connect(path)
-    db.execute(
-        "drop table passage_text; create virtual table passage_text using fts5(title, content,"
-        " content='', tokenize='unicode61 remove_diacritics 0')"
-    )
-    db.close()
-    store.repair()
-    with store._connections.read() as db:
-        names = [row[1] for row in db.rows("pragma table_info(passage_text)")]
-    assert names[0] == "content"
-    assert store.count(parse("castle"), Filter())[0] == 1
-    assert store.verify().healthy
 
 
 # -- merging the text index ---

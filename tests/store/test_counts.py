@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -122,14 +121,3 @@ def test_counts_equal_a_full_count_after_any_operations(
     counts = all_counts(store)
     store._write(statistics.recount)  # type: ignore[attr-defined]
     assert all_counts(store) == counts
-
-
-def test_counts_of_an_older_library_are_made_when_it_is_opened(
-    store: Store, reopen: Callable[[], Store]
-) -> None:
-    passages = (Passage("a", "user", "one", model="m1"), Passage("b", "assistant", "two"))
-    store.save([Document("test", "c1", passages=passages)])
-    counts = all_counts(store)
-    store._write(lambda db: db.run("delete from tally"))  # type: ignore[attr-defined]
-    store.set_marker(statistics.COUNTS, None)
-    assert all_counts(reopen()) == counts

@@ -15,8 +15,6 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.connections.connection import connect
-from recollect.store.sqlite.schema.migrations import migrate
 from recollect.store.values import Candidate
 from recollect.store.views.audience import AudienceStore
 from recollect.store.views.base import StoreView
@@ -143,22 +141,3 @@ def test_counting_for_an_agent_reads_no_messages(store: Store, hidden: int) -> N
     assert len(agent.match(node, ALL, 100)) == 40
     assert agent.frequencies([node])[0] == [40]
     assert counting.messages == 0
-
-
-def test_older_libraries_are_labelled(tmp_path: Path) -> None:
-    passages = labelled_passages()
-    path = tmp_path / "library.db"
-    store = SqliteStore(path)
-    store.save([conversation("c1", passages)])
-    expected = human_only_ids(store)
-    store.close()
-    db = connect(path)
-    db.execute("drop table human_only; drop trigger human_only_removed")
-    db.execute("alter table passage drop column id")
-    db.execute("alter table passage rename column packed_id to id")
-    db.execute("pragma user_version = 24")
-    assert migrate(db, path) == ["m031_human_only", "m032_packed_ids"]
-    db.close()
-    store = SqliteStore(path)
-    assert human_only_ids(store) == expected
-    store.close()

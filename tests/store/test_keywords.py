@@ -1,8 +1,7 @@
-"""The keywords of notes and media are in the text index, also those of older libraries."""
+"""The keywords of notes and media are in the text index."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,8 +11,6 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import MEDIA, NOTE
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.sql.database import Database, TextIndex
-from recollect.store.sql.writing import passages
 
 EVERYTHING = Filter(kinds=(), hidden=True)
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -28,18 +25,6 @@ def matches(store: Store, word: str) -> set[str]:
     keys = store.match(Word(word), EVERYTHING, 100)
     assert store.count(Word(word), EVERYTHING) == (len(keys), True)
     return {document for document, _ in store.passages_by_key(keys).values()}
-
-
-def forget_keywords(store: Any) -> None:
-    """Make the library what an older version would have written."""
-
-    def work(db: Database, index: TextIndex) -> None:
-        openings = [key for (key,) in db.rows("select opening from document")]
-        index.remove(list(passages.index_rows(db, openings)))
-        db.run("update document set heading = null")
-        index.add(list(passages.index_rows(db, openings)))
-
-    store._write_text(work)
 
 
 def save_items(store: Store) -> None:
@@ -71,34 +56,3 @@ def test_keywords_are_indexed_with_the_title_but_are_not_part_of_it(store: Store
     candidates = store.candidates(keys, EVERYTHING)
     assert {each.title for each in candidates} == {"Title of tagged", "Title of paper"}
     assert "Title of tagged\nxylophone, Blue Whale" in {each.indexed_title for each in candidates}
-
-
-def test_keywords_of_older_libraries_are_indexed_in_the_background(
-    reopen: Callable[[], Store],
-) -> None:
-    store = reopen()
-    save_items(store)
-    forget_keywords(store)
-    assert matches(store, "xylophone") == set()
-    assert store.known_words(["xylophone"]) == set()
-    store = reopen()
-    assert store.needs_refresh()
-    store.refresh(stop=lambda: True)
-    assert store.needs_refresh(), "it continues later"
-    store.refresh()
-    assert not store.needs_refresh()
-    assert matches(store, "xylophone") == {"tagged", "paper"}
-    assert matches(store, "title") == {"tagged", "paper", "untagged", "odd", "talk"}
-    assert store.known_words(["xylophone"]) == {"xylophone"}
-    assert store.verify().unindexed == 0
-
-
-def test_an_older_item_can_be_changed_before_its_keywords_are_indexed(store: Store) -> None:
-    save_items(store)
-    forget_keywords(store)
-    store.rewrite("tagged", item("tagged", tags=["harmonica"]), None)
-    assert matches(store, "harmonica") == {"tagged"}
-    store.refresh()
-    assert matches(store, "xylophone") == {"paper"}
-    store.pop("tagged")
-    assert matches(store, "harmonica") == set()

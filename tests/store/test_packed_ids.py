@@ -1,4 +1,4 @@
-"""Ids of messages that are UUIDs are stored as 16 bytes, in older libraries after a while."""
+"""Ids of messages that are UUIDs are stored as 16 bytes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from messages import conversation, message
 
-from recollect.errors import AmbiguousId, Conflict, NotFound, RecollectError
+from recollect.errors import AmbiguousId, Conflict, NotFound
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.sql.reading import lookup
 from recollect.store.sql.writing import changes
-from recollect.store.sql.writing import passages as passage_sql
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.connections.connection import Connection, connect
 from recollect.store.sqlite.passages.compression import (
-    STORED_COLUMNS,
     pack_id,
     ranges_of_ids,
     unpack_ids,
 )
-from recollect.store.sqlite.schema.migrations import migrate
 from recollect.store.views.abbreviated import AbbreviatedStore
 
 UUIDS = [f"5c0ffee{n}-0000-4000-8000-00000000000{n}" for n in range(4)]
@@ -55,18 +52,6 @@ def stored_ids(path: Path) -> list[str | bytes]:
     rows = db.rows("select packed_id from passage order by key")
     db.close()
     return [id_ for (id_,) in rows]
-
-
-def unpack(path: Path) -> None:
-    """Store every id as older versions did."""
-    db = connect(path)
-    with db:
-        db.execute("update passage set packed_id = id, parent_id = parent")
-        db.execute(
-            "insert or replace into derived select 'uncompressed', passage from last_key; "
-            "delete from derived where name = 'holes'"
-        )
-    db.close()
 
 
 # -- packing ---
@@ -135,49 +120,12 @@ def test_a_changed_message_keeps_its_packed_id(store: SqliteStore, path: Path) -
     assert [passage.content for passage in store.document("c1").passages] == ["after"]
 
 
-# -- libraries of older versions ---
+# -- looking up ---
 
 
-def test_a_migrated_library_finds_messages_before_and_after_their_ids_are_packed(
-    path: Path,
-) -> None:
-    path.parent.mkdir()
-    db = connect(path)
-    migrate(db, path, stop_before="m032_packed_ids")
-    newest = SqliteStore(path.with_name("newest.db"))
-    newest.save([conversation(*map(message, [*UUIDS, "m1"]), shared_ids=True)])
-    newest.close()
-    copy_older(path.with_name("newest.db"), db)
-    db.close()
-    store = SqliteStore(path)
-    assert stored_ids(path) == [*UUIDS, "m1"]
-    require_found(store)
-    store.refresh()
-    assert stored_ids(path) == [*(UUID(id_).bytes for id_ in UUIDS), "m1"]
-    assert not store.needs_refresh()
-    require_found(store)
-    store.close()
-
-
-def copy_older(source: Path, db: Connection) -> None:
-    """Copy documents and passages to a library of an older version, with ids that are text."""
-    names = ["packed_id" if name == "id" else name for name in STORED_COLUMNS]
-    older_names = [{"packed_id": "id"}.get(name, name) for name in names]
-    db.execute("attach ? as newest", (str(source),))
-    columns = "key, id, source, source_id, kind, title, project, head, opening, passages"
-    columns += ", partial, shared_ids, metadata"
-    db.execute(f"insert into document ({columns}) select {columns} from newest.document")
-    selected = ", ".join({"parent_id": "parent"}.get(name, name) for name in older_names)
-    db.execute(
-        f"insert into passage ({', '.join(older_names)}) select {selected} from newest.passage"
-    )
-    db.execute("update last_key set passage = (select max(key) from passage)")
-    db.execute("detach newest")
-
-
-def require_found(store: SqliteStore) -> None:
-    """Look up every message by its id, in every way, and change nothing."""
+def test_messages_are_found_by_packed_ids_in_every_way(store: SqliteStore) -> None:
     ids = [*UUIDS, "m1"]
+    store.save([conversation(*map(message, ids), shared_ids=True)])
     before = store.document("c1")
     assert [passage.id for passage in before.passages] == ids
     assert len({store.passage_key("c1", id_) for id_ in ids}) == 5
@@ -201,29 +149,12 @@ def require_found(store: SqliteStore) -> None:
     assert store.document("c1") == before
 
 
-def test_messages_are_moved_and_deleted_by_ids_that_are_not_packed_yet(
-    store: SqliteStore, path: Path
-) -> None:
-    store.save([conversation(*map(message, UUIDS))])
-    unpack(path)
-    first = store.document("c1").passages[0]
-    store.save([conversation(message("m0"), first._replace(parent="m0"))])
-    order = ["m0", *UUIDS]
-    assert [passage.id for passage in store.document("c1").passages] == order
-    store.delete_passage("c1", UUIDS[3])
-    passages = store.document("c1").passages
-    assert [(p.id, p.position) for p in passages] == [(id_, n) for n, id_ in enumerate(order[:4])]
-    assert store.verify().healthy
-
-
-def test_abbreviations_find_both_packed_and_unpacked_ids(store: SqliteStore, path: Path) -> None:
-    store.save([conversation(message(UUIDS[1]), message("5c0ffee00"))])
-    unpack(path)
-    store.extend("c1", [message(UUIDS[0]), message(UUIDS[2]), message(UUIDS[3].upper())])
+def test_abbreviations_find_both_packed_ids_and_others(store: SqliteStore) -> None:
+    ids = ["5c0ffee00", *UUIDS[:3]]
+    store.save([conversation(*map(message, [*ids, UUIDS[3].upper()]))])
     view = AbbreviatedStore(store)
     for id_ in UUIDS[:3]:
         assert view.passage_key("c1", id_[:9]) == store.passage_key("c1", id_)
-    ids = ["5c0ffee00", *UUIDS[:3]]
     assert store.passage_ids_with_prefix("c1", "5c0f", 9) == sorted(ids)
     assert store.passage_ids_with_prefix("c1", "5c0f", 2) == sorted(ids)[:2]
     assert store.passage_ids_with_prefix("c1", "", 9) == sorted([*ids, UUIDS[3].upper()])
@@ -231,24 +162,6 @@ def test_abbreviations_find_both_packed_and_unpacked_ids(store: SqliteStore, pat
     assert store.passage_ids_with_prefix("c1", UUIDS[0] + "0", 9) == []
     with pytest.raises(AmbiguousId):
         view.passage_key("c1", "5c0ffee")
-
-
-def test_no_conversation_has_an_id_twice_packed_and_unpacked(
-    store: SqliteStore, path: Path
-) -> None:
-    store.save([conversation(*map(message, UUIDS))])
-    unpack(path)
-    columns = ", ".join(passage_sql.COLUMNS)
-    with store._connections.read() as db:
-        ((_, *row),) = db.rows(f"select {columns} from passage where key = 1")
-
-    def insert(db: Connection) -> None:
-        db.insert_passages([(99, *row)])
-
-    for _ in range(2):  # also when they are packed
-        with pytest.raises(RecollectError, match="UNIQUE"):
-            store._connections.write(insert)
-        store.refresh()
 
 
 # -- query plans ---
@@ -260,7 +173,6 @@ LOOKUPS: list[Callable[[Connection], Any]] = [
     lambda db: lookup.passage_ids_with_prefix(db, "c1", "5c0f", 9),
     lambda db: changes._stored_keys(db, 1, [message(id_) for id_ in UUIDS]),
     lambda db: changes._require_all_same(db, 1, [message(id_) for id_ in UUIDS]),
-    lambda db: db._require_unused_ids([(9, 1, None, 0, *[""] * 20)]),
 ]
 
 
@@ -269,7 +181,6 @@ def test_ids_are_looked_up_in_an_index(
     store: SqliteStore, path: Path, work: Callable[[Connection], Any]
 ) -> None:
     store.save([conversation(*map(message, UUIDS), shared_ids=True)])
-    unpack(path)
     store.extend("c1", [message("9" + UUIDS[0][1:])])
     plans = store._connections.write(lambda db: explain(db, work))
     passages = [step for step in plans if step.split()[1] in ("passage", "p")]

@@ -18,8 +18,6 @@ from recollect.model.documents import Document
 from recollect.model.edited_fields import without_edited_fields
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.sql.store import SqlStore
-from recollect.store.sql.tags import is_complete
 
 # -- reading ---
 
@@ -378,20 +376,11 @@ def test_a_popped_document_is_gone_and_can_be_saved_again(store: Store) -> None:
 # -- counting ---
 
 
-def test_tags_are_counted_also_where_an_earlier_version_did_not_store_their_names(
-    store: Store,
-) -> None:
+def test_tags_are_counted_as_they_are_written(store: Store) -> None:
     store.save([conversation(message("a"), metadata={"tags": ["Mine", 0, "b"]})])
     store.save([conversation(message("a"), id="c2", metadata={"tags": "Mine"})])
     store.save([conversation(message("a"), id="c3", metadata={"tags": [""]})])
-    tags = [("Mine", 2), ("b", 1)]
-    assert store.facets()["tags"] == tags
-    assert isinstance(store, SqlStore)
-    store._write(lambda db: db.run("update document set tag_names = null"))
-    assert store.facets()["tags"] == tags
-    store._complete_tags()
-    assert store._read(is_complete)
-    assert store.facets()["tags"] == tags
+    assert store.facets()["tags"] == [("Mine", 2), ("b", 1)]
 
 
 def test_facets_count_documents(store: Store) -> None:

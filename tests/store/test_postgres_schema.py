@@ -25,7 +25,6 @@ from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.schema.migration_steps import CONTRACTIONS, MIGRATIONS
 from recollect.store.postgres.schema.migrations import finish, migrate
 from recollect.store.postgres.schema.names import APPEND_ONLY, PARTITIONS
-from recollect.store.sqlite.schema.migrations import MIGRATIONS as SQLITE_MIGRATIONS
 
 EVERYTHING = Filter(hidden=True)
 SHARED = ("account", "migration")  # tables without an owner
@@ -616,41 +615,6 @@ def migrate_database(url: str, stop_before: str | None = None) -> list[str]:
 
 NAMES = [name for name, _ in MIGRATIONS]
 ALL_NAMES = [*(step.name for step in CONTRACTIONS), *NAMES]
-
-
-# Triggers, compressed columns and files of vectors: PostgreSQL has none of them.
-ONLY_SQLITE = {
-    "m006_embedding_queue",
-    "m011_compression",
-    "m012_vectors_once",
-    "m014_role_index",
-    "m015_new_vectors",
-    "m016_parents",
-    "m032_packed_ids",
-}
-# In a folder, the audit log is a file. SQLite does not mistake "not pinned" for rare.
-ONLY_POSTGRES = {
-    "m008_drop_bm25",
-    "m019_audit",
-    "m025_cluster",
-    "m026_pinned_lists",
-    "m028_upgrades",
-    "m029_fewer_statements",
-    "m032_transaction_functions",
-    "m033_word_matches",
-    "m034_long_models",
-    "m035_search_start",
-    "m036_append_message",
-    "m037_search_facts",
-    "m038_stored_kinds",
-    "m039_search_terms",
-    "m040_similar_words",
-}
-
-
-def test_the_steps_have_the_same_names_as_on_sqlite() -> None:
-    sqlite_names = [name for name, _ in SQLITE_MIGRATIONS if name not in ONLY_SQLITE]
-    assert [name for name in NAMES if name not in ONLY_POSTGRES] == sqlite_names
 
 
 @pytest.mark.full

@@ -1,4 +1,4 @@
-"""The SQLite store: its file, migrations, index and locks."""
+"""The SQLite store: its file, schema, index and locks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS, Limits
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.connections.connection import connect
-from recollect.store.sqlite.schema.migrations import MIGRATIONS, VERSION, is_current, migrate
+from recollect.store.sqlite.schema import VERSION, create, is_created
 from recollect.store.sqlite.text import text_index
 
 
@@ -107,7 +107,7 @@ def test_only_sqlite_opens_the_database_file() -> None:
         assert ".read_bytes(" not in code and "shutil" not in code and ".open(" not in code, file
 
 
-# -- migrations ---
+# -- the schema ---
 
 
 def test_a_library_of_a_newer_version_is_rejected_and_not_changed(
@@ -117,7 +117,7 @@ def test_a_library_of_a_newer_version_is_rejected_and_not_changed(
     db = apsw.Connection(str(path))
     db.pragma("user_version", VERSION + 1)
     db.close()
-    with pytest.raises(NewerLibrary, match="newer Recollect"):
+    with pytest.raises(NewerLibrary, match="another version of Recollect"):
         SqliteStore(path)
     db = apsw.Connection(str(path))
     assert db.pragma("user_version") == VERSION + 1
@@ -141,76 +141,10 @@ def test_a_file_that_is_not_a_database_is_rejected(path: Path) -> None:
     assert path.read_bytes().startswith(b"this is not")
 
 
-def test_migrations_run_once_and_stop_before_a_name(tmp_path: Path) -> None:
-    db = connect(tmp_path / "x.db")
-    first = MIGRATIONS[0][0]
-    assert migrate(db, tmp_path, stop_before=first) == []
-    assert migrate(db, tmp_path) == [name for name, _ in MIGRATIONS]
-    assert migrate(db, tmp_path) == []
-    db.close()
-
-
-def test_documents_stored_before_there_were_versions_have_version_one(path: Path) -> None:
-    path.parent.mkdir()
-    db = apsw.Connection(str(path))
-    migrate(db, path, stop_before="m004_knowledge")
-    db.execute("""insert into document
-      (key, id, origin, origin_id, source, title, namespace, metadata, partial, shared_ids)
-      values (1, 'c1', 'test', 'c1', 'conversation', '', 'default', '{"character_id":7}', 0, 0)""")
-    db.close()
-    store = SqliteStore(path)
-    assert store.document("c1").version == 1
-    assert [s.id for s in store.summaries(Filter(characters=("7",)), "", 9, 0)[0]] == ["c1"]
-    store.close()
-
-
-def test_documents_stored_before_lists_had_an_index_are_listed_by_title_and_tag(
-    path: Path,
-) -> None:
-    path.parent.mkdir()
-    db = connect(path)
-    migrate(db, path, stop_before="m023_lists")
-    tags = '{"tags":["Éclair","x y"]}'
-    for id_, title, metadata in (("Ä1", "Über uns", tags), ("b2", "Ümlaut", None)):
-        db.execute(
-            """insert into document (id, source, source_id, kind, title, project, metadata, partial,
-              shared_ids) values (?, 'test', ?, 'conversation', ?, 'default', ?, 0, 0)""",
-            (id_, id_, title, metadata),
-        )
-    db.close()
-    store = SqliteStore(path)
-    assert [s.id for s in store.summaries(Filter(), "ÜBER", 9, 0)[0]] == ["Ä1"]
-    assert [s.id for s in store.summaries(Filter(), "ä1", 9, 0)[0]] == ["Ä1"]
-    assert [s.id for s in store.summaries(Filter(tags=("éclair",)), "", 9, 0)[0]] == ["Ä1"]
-    assert [s.id for s in store.summaries(Filter(not_tags=("X Y",)), "", 9, 0)[0]] == ["b2"]
-    assert store.facets()["tags"] == [("x y", 1), ("Éclair", 1)]
-    store.close()
-
-
-def test_a_migration_removes_orphans_from_the_embedding_queue(path: Path) -> None:
-    path.parent.mkdir()
-    db = apsw.Connection(str(path))
-    migrate(db, path, stop_before="m006_embedding_queue")
-    db.execute("insert into space (name, version, dimensions) values ('test', '1', 8)")
-    db.execute("insert into unembedded (passage, space) values (1, 1), (2, 1)")
-    db.close()
-    store = SqliteStore(path)
-    assert store.verify().healthy
-    store.save([conversation("hello")])
-    (space,) = store.spaces()
-    assert [p.content for p in store.unembedded(space, 1)[0]] == ["hello"]
-    store.close()
-
-
-def test_a_failed_migration_is_rolled_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from recollect.store.sqlite.schema import migrations
-
-    monkeypatch.setattr(
-        migrations, "MIGRATIONS", (("m001_broken", "create table a (x); create nonsense;"),)
-    )
-    db = apsw.Connection(str(tmp_path / "x.db"))
+def test_a_library_has_all_tables_or_none(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "x.db"))  # it lacks functions that a table needs
     with pytest.raises(apsw.SQLError):
-        migrate(db, tmp_path)
+        create(db, tmp_path)
     assert db.execute("select count(*) from sqlite_schema").get == 0
     db.close()
 
@@ -237,15 +171,15 @@ def test_a_library_that_another_process_creates_meanwhile_is_recognized(
         count += 1
         if count == statement:
             other = connect(path)
-            migrate(other, path)
+            create(other, path)
             other.close()
         return True
 
     db.exec_trace = create_between
-    is_current(db, path)
+    is_created(db, path)
     assert count >= statement
     db.exec_trace = None
-    assert is_current(db, path)
+    assert is_created(db, path)
     db.close()
 
 

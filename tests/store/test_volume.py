@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import apsw
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,8 +22,9 @@ from recollect.errors import RecollectError
 from recollect.language.queries import query
 from recollect.language.queries.query_tree import And, Node, Not, Or, Word
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION
-from recollect.store.sqlite.schema.migrations import migrate
+from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.text.fts_query import fts_query
+from recollect.store.sqlite.text.index_layout import INDEX, create_index
 from recollect.store.sqlite.text.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import FORMAT, UnreadableVolume
 from recollect.store.sqlite.volumes.queries import UnsupportedQuery, supports
@@ -47,9 +47,9 @@ def open_volume(rows: list[Row]) -> Iterator[Volume]:
         yield Volume(folder)
 
 
-def fts5(rows: list[Row]) -> apsw.Connection:
-    db = apsw.Connection(":memory:")
-    migrate(db, Path("memory"), stop_before="m023_lists")  # which needs functions of the store
+def fts5(rows: list[Row]) -> Connection:
+    db = Connection(":memory:")
+    create_index(db, INDEX, positions=True)
     db.executemany(
         "insert into passage_text (rowid, title, content) values (?, ?, ?)",
         [(r.key, prepare_text(r.title), prepare_text(r.content)) for r in rows],
@@ -57,7 +57,7 @@ def fts5(rows: list[Row]) -> apsw.Connection:
     return db
 
 
-def fts5_keys(db: apsw.Connection, node: Node) -> set[int]:
+def fts5_keys(db: Connection, node: Node) -> set[int]:
     return {
         key
         for (key,) in db.execute(

@@ -33,7 +33,7 @@ from recollect.store.sql.parts.text_search import TextQueries
 from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
 from recollect.store.sql.vectors import spaces as space_sql
-from recollect.store.sql.writing import changes, headings, older_index
+from recollect.store.sql.writing import changes
 from recollect.store.values import (
     Appended,
     Candidate,
@@ -100,8 +100,6 @@ class PostgresStore(SqlStore[Connection]):
         return has_account(url, _validate_user(user))
 
     def _prepare(self) -> None:
-        self._complete_counts()
-        self._complete_tags()
         if self.get_marker("text") == text.VERSION:
             return
         if self.size():
@@ -377,14 +375,11 @@ class PostgresStore(SqlStore[Connection]):
         return self._read(_version)
 
     def needs_refresh(self) -> bool:
-        # A GIN index is always complete.
-        return not self._read(lambda db: headings.is_complete(db) and older_index.is_complete(db))
+        return False  # a GIN index is always complete
 
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
-        self._index_keywords(stop)
-        self._index_older(stop)
         self._clear_dropped_spaces()
         if self._transactions.server.pgvector:
             self._build_graphs(stop or (lambda: False))
@@ -476,7 +471,6 @@ def _count_lost(db: Connection) -> int:
 def _mark_current(db: Connection) -> None:
     """Note that the index was made by this version."""
     markers.set_marker(db, "text", text.VERSION)
-    older_index.mark_complete(db)
 
 
 def _clear_index(db: Connection) -> int:
@@ -484,7 +478,6 @@ def _clear_index(db: Connection) -> int:
     db.run(f"delete from {db.own_rows('passage_text')}")
     db.run(f"delete from {db.own_rows('word')}")
     markers.set_marker(db, "text", None)
-    older_index.mark_complete(db)
     space_sql.remove_orphans(db)
     db.run(f"update last_key set removed = removed + 1 where {db.own()}")
     return int(db.get(f"select count(*) from {db.own_rows('passage')}"))

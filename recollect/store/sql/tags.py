@@ -16,8 +16,6 @@ from recollect.store.sql.database import Database
 
 # Surrounds every tag in the column `tags`.
 _DELIMITER = "\x1f"
-# Documents that a version without the column `tag_names` has stored.
-_IS_PENDING = "tags <> '' and tag_names is null"
 
 
 def tag_columns(metadata: Mapping[str, Any]) -> dict[str, str | None]:
@@ -68,23 +66,4 @@ def count_tags(db: Database, kinds: Sequence[str]) -> Counter[str]:
     for names, count in rows:
         for name in json.loads(names):
             counts[name] += count
-    for pending_kind, metadata in db.rows(f"select kind, metadata {_pending(db)}"):
-        if pending_kind in kinds:
-            counts.update(json.loads(_dump_names(json.loads(metadata).get("tags"))))
     return counts
-
-
-def _pending(db: Database) -> str:
-    return f"from document where {db.own()} and {_IS_PENDING}"
-
-
-def is_complete(db: Database) -> bool:
-    """Whether every document with tags has `tag_names`."""
-    return not db.get(f"select exists (select 1 {_pending(db)} limit 1)")
-
-
-def complete(db: Database) -> None:
-    """Fill in `tag_names` where it is missing."""
-    for key, metadata in db.rows(f"select key, metadata {_pending(db)}"):
-        names = _dump_names(json.loads(metadata).get("tags"))
-        db.run(f"update document set tag_names = ? where {db.own()} and key = ?", (names, key))

@@ -13,8 +13,7 @@ import apsw
 
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, StoreBusy
 from recollect.language.queries.query_tree import Node, Word, words
-from recollect.model.documents import Document, Passage
-from recollect.model.receipts import Receipt
+from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.sql import checking, statistics
 from recollect.store.sql.copying import handover
@@ -24,7 +23,7 @@ from recollect.store.sql.parts.text_search import TextQueries
 from recollect.store.sql.reading.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
 from recollect.store.sql.vectors import spaces as space_sql
-from recollect.store.sql.writing import changes, headings, older_index
+from recollect.store.sql.writing import changes
 from recollect.store.sqlite.care import compaction, reindexing, verification
 from recollect.store.sqlite.care.purging import Purging, request_purge
 from recollect.store.sqlite.care.verification import UNINDEXED
@@ -41,8 +40,7 @@ from recollect.store.sqlite.files.private_files import create_private_folder, pr
 from recollect.store.sqlite.index_folder import IndexFolder
 from recollect.store.sqlite.passages import appending, passage_queries
 from recollect.store.sqlite.passages.key_ranges import all_keys, keys_in_few_documents
-from recollect.store.sqlite.schema.migration_backup import delete_copies, delete_expired_copies
-from recollect.store.sqlite.schema.migrations import is_current, migrate
+from recollect.store.sqlite.schema import create, is_created
 from recollect.store.sqlite.text import fts_match, text_index, titles, verified_matches
 from recollect.store.sqlite.text.index_copy import drop_copy
 from recollect.store.sqlite.text.index_layout import needs_positions
@@ -52,11 +50,9 @@ from recollect.store.values import (
     Appended,
     Contents,
     Findings,
-    Forgotten,
     MatchGroups,
     Progress,
     Purge,
-    Removal,
     SearchPlan,
     Space,
     Unembedded,
@@ -80,13 +76,12 @@ class SqliteStore(SqlStore[Connection]):
         self._purging = Purging(self._connections, self._index_folder.purge)
         self._vocabulary = text_index.VocabularyCache()
         if self.read_only:
-            self._require_current_schema()
+            self._require_tables()
             return
         try:
             self._prepare(path)
         except StorageFull:
-            # Reading needs no space, unless the library has to be migrated first.
-            self._require_current_schema()
+            self._require_tables()  # reading needs no space
 
     def _prepare(self, path: Path) -> None:
         try:
@@ -100,27 +95,24 @@ class SqliteStore(SqlStore[Connection]):
             try:
                 if is_new:
                     protect_file(path)
-                migrate(db, path)
+                create(db, path)
                 is_behind = verification.is_index_behind(db)
             finally:
                 db.close()
         except apsw.Error as error:
             raise translate_error(error, path) from error
-        delete_expired_copies(path)
         if is_behind:
             self._index_missing()
-        self._complete_counts()
         self.purge()  # what an earlier process could not purge
 
-    def _require_current_schema(self) -> None:
+    def _require_tables(self) -> None:
         verification.require_complete_copy(self.path)
         if not self.path.exists():
             raise StorageFull(STORAGE_FULL)
         with self._connections.read() as db:
-            if not is_current(db, self.path):
+            if not is_created(db, self.path):
                 raise ReadOnlyLibrary(
-                    f"{self.path} was written by an older Recollect and must be migrated, but it "
-                    "cannot be written. Open it once where it can be written."
+                    f"{self.path} is empty, and cannot be written. Open it once where it can be."
                 )
 
     @property
@@ -216,30 +208,6 @@ class SqliteStore(SqlStore[Connection]):
             "delete from volume where exists "
             "(select 1 from stale s where s.passage between volume.first and volume.last)"
         )
-
-    # -- deletions by a person ---
-
-    # Copies from before a migration would still contain what is deleted.
-
-    def delete_passage(self, document: str, passage: str) -> Passage:
-        delete_copies(self.path)
-        return super().delete_passage(document, passage)
-
-    def pop(self, document: str) -> Document:
-        delete_copies(self.path)
-        return super().pop(document)
-
-    def forget(self, removals: Sequence[Removal]) -> Forgotten:
-        delete_copies(self.path)
-        return super().forget(removals)
-
-    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
-        delete_copies(self.path)
-        return super().revise(document, change)
-
-    def undo_import(self, receipt: int) -> Receipt:
-        delete_copies(self.path)
-        return super().undo_import(receipt)
 
     # -- text search ---
 
@@ -394,7 +362,6 @@ class SqliteStore(SqlStore[Connection]):
         self._delete_files()
 
     def _delete_files(self) -> None:
-        delete_copies(self.path)
         self._index_folder.delete()
         for suffix in ("", "-journal", "-wal", "-shm"):
             self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
@@ -425,9 +392,7 @@ class SqliteStore(SqlStore[Connection]):
     def needs_refresh(self) -> bool:
         def work(db: Connection) -> bool:
             _, newest_key = all_keys(db)
-            if not headings.is_complete(db) or text_index.is_vocabulary_behind(db):
-                return True
-            if not older_index.is_complete(db):
+            if text_index.is_vocabulary_behind(db):
                 return True
             if not compaction.is_complete(db) or self._index_folder.has_lost_vectors(db):
                 return True
@@ -442,12 +407,9 @@ class SqliteStore(SqlStore[Connection]):
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
-        self._index_keywords(stop)
         self._complete_vocabulary()  # an import may have been killed
-        self._index_older(stop)
         if self._uses_volumes():
             self._index_folder.volumes.refresh(progress, stop)
-        compaction.compress_older(self._connections, stop)
         self._clear_dropped_spaces()
         if self.spaces() or self._index_folder.has_vector_files:
             self._index_folder.vector_upkeep.refresh()
@@ -497,7 +459,6 @@ class SqliteStore(SqlStore[Connection]):
         def clear(db: Connection, index: TextIndex) -> None:
             checking.remember_lost(db, verification.count_lost(db))
             text_index.clear(db, needs_positions(db, self._index_folder.is_encrypted))
-            older_index.mark_complete(db)
             space_sql.remove_orphans(db)
             if checking.correct_counts(db):
                 statistics.recount(db)
@@ -524,7 +485,6 @@ class SqliteStore(SqlStore[Connection]):
 
     def _clear_index(self, db: Connection) -> None:
         text_index.clear(db, needs_positions(db, self._index_folder.is_encrypted))
-        older_index.mark_complete(db)
         db.run("insert or replace into derived values ('text', ?)", (text_index.VERSION,))
 
 

@@ -170,8 +170,6 @@ def read_document(pages: Pages, cell: Cell) -> tuple[Row, bool] | None:
     if row["kind"] not in (*KINDS, OBSERVATION):
         row["kind"] = CONVERSATION
         is_valid = False
-    if row["version"] is None:  # older versions did not have this column
-        row["version"] = 1
     if not 0 < row["version"] < _MAX_VERSION or not 0 <= row["passages"] < _MAX_VERSION:
         row["version"], row["passages"] = 1, 0
         is_valid = False

@@ -27,7 +27,7 @@ from recollect.transfer.salvage.cells import (
 from recollect.transfer.salvage.pages import Pages
 
 # The columns of each table with their types: Integer, Text, Blob, Null. The order is that of the
-# file, which no migration has changed. Those of documents were added one by one.
+# file.
 PASSAGE = (
     ("key", "N"),
     ("document", "I"),

@@ -8,7 +8,6 @@ from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import Vocabulary, delete_unused_words, insert_words
 from recollect.store.sql.database import IndexRow
-from recollect.store.sql.writing import older_index
 
 VERSION = 2
 
@@ -83,15 +82,10 @@ class IndexWriter:
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
         keys = []
-        keys_with_other_words = []
         words: set[str] = set()
-        for row in rows:
-            key, title, content = row
+        for key, title, content in rows:
             keys.append(key)
             words |= text_vector(title, content).distinct
-            if older_index.has_other_words(row):
-                keys_with_other_words.append(key)
-        words |= self._indexed_words(keys_with_other_words)
         self._db.run(
             "delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
             (self._db.owner, keys),
@@ -100,17 +94,6 @@ class IndexWriter:
         delete_unused_words(self._db, sorted(words))
         self.removed += is_noted
         self.new_words -= words
-
-    def _indexed_words(self, keys: list[int]) -> set[str]:
-        """The words that the index has of passages, perhaps of an older version."""
-        if not keys:
-            return set()
-        rows = self._db.rows(
-            "select distinct unnest(tsvector_to_array(words)) from passage_text "
-            "where owner = ?::integer and key = any(?::bigint[])",
-            (self._db.owner, keys),
-        )
-        return {word for (word,) in rows}
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         self.remove(before)

@@ -1,4 +1,4 @@
-"""Statistics, and completing what earlier versions have written, in SQL."""
+"""Statistics, in SQL."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 from recollect.model.kinds import CONVERSATION
 from recollect.store.contract.care import Care
-from recollect.store.sql import markers, statistics, tags
+from recollect.store.sql import statistics
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.sql.writing import headings, older_index
 from recollect.store.values import Activity, CandidateRead, SearchPlan, TermPlan
 
 
@@ -42,30 +41,3 @@ class SqlCare(SqlTransactions[Connection], Care):
 
     def activity(self) -> Activity:
         return self._read(statistics.activity)
-
-    def _complete_counts(self) -> None:
-        """Count the passages of a library that an earlier version has written."""
-        version = self._read(lambda db: markers.get_marker(db, statistics.COUNTS))
-        if version != statistics.VERSION:
-            self._write(statistics.recount)
-
-    def _complete_tags(self) -> None:
-        """Fill in a column of documents that an earlier version has written."""
-        if not self._read(tags.is_complete):
-            self._write(tags.complete)
-
-    def _index_keywords(self, stop: Callable[[], bool] | None) -> None:
-        """Index the keywords of older items, a batch per transaction."""
-        if self._read(headings.is_complete):
-            return
-        while stop is None or not stop():
-            if not self._write_text(headings.index_batch):
-                return
-
-    def _index_older(self, stop: Callable[[], bool] | None) -> None:
-        """Index passages again that older versions indexed differently, a batch per transaction."""
-        if self._read(older_index.is_complete):
-            return
-        while stop is None or not stop():
-            if not self._write_text(older_index.index_batch):
-                return

@@ -20,7 +20,6 @@ from recollect.language.text import comparable, fold
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.encoding import index_columns
-from recollect.store.sql.markers import get_marker
 from recollect.store.sql.reading import human_only
 from recollect.store.sql.writing.passages import COLUMNS
 from recollect.store.sqlite.connections.memo import Memo
@@ -29,7 +28,6 @@ from recollect.store.sqlite.connections.sql_functions import add_sql_functions
 from recollect.store.sqlite.files.encryption import DataKey, apply_key, data_key
 from recollect.store.sqlite.passages.compression import (
     STORED_COLUMNS,
-    UNCOMPRESSED,
     Codec,
     pack_id,
     ranges_of_ids,
@@ -56,16 +54,9 @@ _INSERT_PASSAGE = (
     f"insert into passage ({', '.join(STORED_COLUMNS)}) "
     f"values ({', '.join('?' * len(STORED_COLUMNS))})"
 )
-_BOTH_FORMS = (
-    "with text_id (id) as (select value from json_each(?)) "
-    "select id from text_id union all select packed_id(id) from text_id"
-)
-"""The ids in a JSON array as text, and as `pack_id` packs them."""
 _UPDATE_PASSAGE = (
     f"update passage set {', '.join(f'{name} = ?' for name in STORED_COLUMNS[4:])} where key = ?"
 )
-_DOCUMENT = COLUMNS.index("document")
-_ID = COLUMNS.index("id")
 _LABELLED_COLUMNS = itemgetter(*map(COLUMNS.index, ("key", *human_only.COLUMNS)))
 # Seconds between two attempts to write while another process does.
 _LONGEST_SLEEP = 0.005
@@ -164,26 +155,10 @@ class Connection(apsw.Connection):
         rows: Sequence[tuple[Any, ...]],
         may_be_human_only: Sequence[tuple[Any, ...]] | None = None,
     ) -> None:
-        if get_marker(self, UNCOMPRESSED) is not None:
-            self._require_unused_ids(rows)
         self.executemany(_INSERT_PASSAGE, self.codec.rows(rows))
         if may_be_human_only is None:
             may_be_human_only = rows
         self.label_human_only(may_be_human_only)
-
-    def _require_unused_ids(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Raise ConstraintError if an older passage has an id of these, which is not packed yet.
-
-        The unique index does not see that it is the same id.
-        """
-        ids = json.dumps([(row[_DOCUMENT], row[_ID]) for row in rows])
-        is_used = self.get(
-            "select 1 from json_each(?) k cross join passage p "
-            "on p.document = k.value ->> 0 and p.packed_id = k.value ->> 1 limit 1",
-            (ids,),
-        )
-        if is_used:
-            raise apsw.ConstraintError("UNIQUE constraint failed: passage.document, passage.id")
 
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         full_row = (key, None, None, None, *row)
@@ -226,10 +201,11 @@ class Connection(apsw.Connection):
         return np.fromstring(value, np.int64, sep=",")
 
     def has_id(self, id: str) -> tuple[str, tuple[Any, ...]]:
-        return "packed_id in (?, ?)", (id, pack_id(id))
+        return "packed_id = ?", (pack_id(id),)
 
     def has_id_in(self, ids: Sequence[str], alias: str = "passage") -> tuple[str, Any]:
-        return f"{alias}.packed_id in ({_BOTH_FORMS})", json.dumps(ids)
+        packed_ids = "select packed_id(value) from json_each(?)"
+        return f"{alias}.packed_id in ({packed_ids})", json.dumps(ids)
 
     def passage_ids_with_prefix(self, document: int, prefix: str, limit: int) -> list[str]:
         ids: list[str] = []

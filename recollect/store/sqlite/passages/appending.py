@@ -30,7 +30,7 @@ _READ = f"""select d.key, d.head, d.created_at, d.updated_at, d.pinned, d.passag
     d.source, d.project, (select k.passage + 1 from last_key k),
     coalesce((select version from derived where name = '{REMOVALS}'), 0),
     (select coalesce(max(m.number), 0) + 1 from list_move m),
-    exists (select 1 from passage p where p.document = d.key and p.packed_id in (?, ?)),
+    exists (select 1 from passage p where p.document = d.key and p.packed_id = ?),
     coalesce((select version from derived where name = 'words') = {VERSION}, false)
   from document d where d.id = ?"""
 _COLUMNS = (
@@ -84,7 +84,7 @@ def append(
     `text` is the content of the passage.
     """
     head = identifier(passage.id)
-    rows = db.rows(_READ, (head, pack_id(head), identifier(id)))
+    rows = db.rows(_READ, (pack_id(head), identifier(id)))
     if not rows:
         return None
     *columns, has_vocabulary = rows[0]

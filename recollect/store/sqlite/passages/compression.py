@@ -11,8 +11,7 @@ reference instead.
 
 The generated columns `content` and `metadata` decompress a row with the SQL functions of `Codec`,
 and `id` and `parent` are the ids as text. So statements read text, however it is stored. But only
-`packed_id` is in indexes, and UUIDs that older versions stored are text until `care/compaction.py`
-packs them. So statements that look for an id look for both forms.
+`packed_id` is in indexes, so statements that look for an id look for that.
 
 A dictionary contains fragments of the texts it was trained on. It is trained on public texts
 (`tools/train_dictionary.py`) and never on what users store, so deleted text is in no dictionary.
@@ -37,9 +36,6 @@ _RENAMED = {"content": "body", "metadata": "details", "id": "packed_id", "parent
 STORED_COLUMNS = tuple(_RENAMED.get(name, name) for name in COLUMNS)
 """The columns of the table under the names that can be written."""
 
-
-UNCOMPRESSED = "uncompressed"
-"""The marker of a library that may have messages as older versions stored them."""
 FIRST_DICTIONARY = 1
 # The newest dictionary. Older ones are still needed to read what they compressed.
 _DICTIONARY = 1

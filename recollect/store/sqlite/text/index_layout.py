@@ -47,9 +47,7 @@ def has_positions(db: Connection) -> bool:
 
 def has_layout(db: Connection, table: str, positions: bool) -> bool:
     """Whether an index has the layout that this version creates."""
-    columns = db.rows(f"pragma table_info({table})")
-    # Older versions had the title first.
-    return columns[0][1] == "content" and _has_positions(db, table) == positions
+    return _has_positions(db, table) == positions
 
 
 def _has_positions(db: Connection, table: str) -> bool:

@@ -13,13 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from recollect.language.terminal_codes import without_terminal_codes
-from recollect.language.text import index_text, indexable_as_written
+from recollect.language.text import index_text
 from recollect.language.words.stem import stems
 from recollect.settings import LIMITS
 from recollect.store.sql.database import IndexRow
 from recollect.store.sql.markers import get_marker, set_marker
-from recollect.store.sql.writing import older_index
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.text.fts_query import MAX_TERM_CHARACTERS, quote_term
 from recollect.store.sqlite.text.index_copy import COPY, copied_rows, drop_copy
@@ -59,16 +57,6 @@ def prepare_text(text: str) -> str:
     if not text:
         return text
     return index_text(text[: LIMITS.indexed_characters])
-
-
-def _prepare_with_symbols(text: str) -> str:
-    """The text as older versions indexed it: C++ was the letter C."""
-    return indexable_as_written(without_terminal_codes(text[: LIMITS.indexed_characters]))
-
-
-def _prepare_with_codes(text: str) -> str:
-    """The text as even older versions indexed it: with the codes of terminals."""
-    return indexable_as_written(text[: LIMITS.indexed_characters])
 
 
 # -- vocabulary ---
@@ -234,7 +222,7 @@ def _defer_vocabulary(db: Connection, first_key: int) -> None:
 def _has_outgrown_vocabulary(db: Connection) -> bool:
     """Whether so much was added since the vocabulary was complete that it must be completed."""
     first_key = get_marker(db, _DEFERRED_FROM)
-    if first_key is None:  # an older index, which is completed when the library is opened
+    if first_key is None:
         return False
     newest_key: int = db.get("select passage from last_key")
     return newest_key >= _DEFERRED_GROWTH * first_key
@@ -312,7 +300,7 @@ class FtsIndex:
 
     def _delete(self, rows: Sequence[IndexRow]) -> list[IndexRow]:
         """Remove rows from the index, and return them as they were indexed."""
-        indexed_rows = sorted(self._indexed_rows(rows))
+        indexed_rows = prepare_rows(rows)
         _delete_rows(self._db, INDEX, indexed_rows)
         _delete_rows(self._db, COPY, prepare_rows(copied_rows(self._db, rows)))
         return indexed_rows
@@ -321,40 +309,11 @@ class FtsIndex:
         db = self._db
         drop_copy(db)
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 0)")
-        _delete_rows(db, INDEX, self._indexed_rows(rows))
+        _delete_rows(db, INDEX, prepare_rows(rows))
         db.run("insert into passage_text (passage_text) values ('optimize')")
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
         _clear_vocabulary(db)
         complete_vocabulary(db)
-
-    def _indexed_rows(self, rows: Iterable[IndexRow]) -> Iterator[IndexRow]:
-        """Rows as they were indexed, perhaps by an older version that is still running."""
-        for row in rows:
-            key, title, content = row
-            indexed_row = (key, prepare_text(title), prepare_text(content))
-            if older_index.has_other_words(row):
-                for prepare in (_prepare_with_symbols, _prepare_with_codes):
-                    older = (key, prepare(title), prepare(content))
-                    indexed_row = self._indexed_row(indexed_row, older)
-            yield indexed_row
-
-    def _indexed_row(self, row: IndexRow, older: IndexRow) -> IndexRow:
-        """The one of two forms of a row that the index has. It has all words of that form."""
-        words, older_words = _terms_of([row]), _terms_of([older])
-        if words - older_words:
-            is_older = not self._has_any(row[0], words - older_words)
-        else:
-            is_older = self._has_any(row[0], older_words - words)
-        if is_older:
-            return older
-        return row
-
-    def _has_any(self, key: int, terms: set[str]) -> bool:
-        """Whether the index has one of these words for a passage; it has all or none of them."""
-        if not terms:
-            return False
-        sql = "select exists (select 1 from passage_text where passage_text match ? and rowid = ?)"
-        return bool(self._db.get(sql, (quote_term(min(terms)), key)))
 
     def _remove_unused(self, terms: set[str]) -> None:
         """Remove words from the vocabulary that no passage has."""
