@@ -133,13 +133,10 @@ def test_what_was_forgotten_is_not_imported_again(
 
 
 @pytest.mark.both_stores
-@pytest.mark.parametrize("newest_first", [True, False])
 def test_a_text_is_forgotten_in_versions_that_undoing_an_import_would_restore(
-    library: recollect.Library, tmp_path: Path, newest_first: bool
+    library: recollect.Library, tmp_path: Path
 ) -> None:
     versions = [("2024-01-01", f"The {CANARY} of the first version"), ("2024-06-01", "Another one")]
-    if newest_first:
-        versions.reverse()
     for date, text in versions:
         message = {"id": "m", "role": "user", "content": text}
         other = {"id": "n", "role": "user", "content": "A second message"}

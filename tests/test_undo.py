@@ -208,10 +208,12 @@ def test_a_conversation_can_be_restored_although_its_import_was_undone(
     first = library.import_path(export_of(tmp_path / "1.json", "Oslo", "one"))
     second = library.import_path(export_of(tmp_path / "2.json", "Oslo", "one", "two"))
     library.trash("trip")
-    library.undo_import(first.id)
+    library.undo_import(second.id)
     library.undo()
     assert [m.content for m in library.conversation("trip").messages] == ["one", "two"]
-    library.undo_import(second.id)
+    library.undo_import(first.id)
+    assert [m.content for m in library.conversation("trip").messages] == ["two"]
+    library.delete_conversation("trip")
     with pytest.raises(NotFound):
         library.summary("trip")
 
@@ -224,7 +226,7 @@ def test_a_conversation_that_was_imported_again_keeps_that_import_if_its_deletio
     change = library.trash("trip")
     receipts.append(library.import_path(path))
     library.undo(change.number)
-    for receipt in receipts:
+    for receipt in reversed(receipts):
         assert library.summary("trip").message_count == 1
         library.undo_import(receipt.id)
     with pytest.raises(NotFound):

@@ -736,27 +736,6 @@ def test_undo_restores_what_an_import_changed(store: Store) -> None:
     assert matching_ids(store, "old") == ["a"]
 
 
-def test_undo_keeps_what_a_later_import_also_contains(store: Store) -> None:
-    first, second = store.start_import("1"), store.start_import("2")
-    store.save([conversation(message("a", "one"), message("b", "two", minutes=1))], first.id)
-    store.save([conversation(message("a", "one"), message("c", "three", minutes=2))], second.id)
-    store.undo_import(first.id)
-    assert [p.id for p in store.document("c1").passages] == ["a", "c"]
-    store.undo_import(second.id)
-    assert list(store.iter_documents(EVERYTHING)) == []
-
-
-def test_undoing_an_earlier_change_keeps_the_later_one(store: Store) -> None:
-    store.save([conversation(message("a", "version one"))])
-    first, second = store.start_import("1"), store.start_import("2")
-    store.save([conversation(message("a", "version two"))], first.id)
-    store.save([conversation(message("a", "version three"))], second.id)
-    store.undo_import(first.id)
-    assert store.document("c1").passages[0].content == "version three"
-    store.undo_import(second.id)
-    assert store.document("c1").passages[0].content == "version one"
-
-
 def import_version(store: Store, day: int, *texts: str, kind: str = "conversation") -> int:
     """Import the document of this day, whose messages have these texts; returns the receipt."""
     receipt = store.start_import(f"export of day {day}")
@@ -774,45 +753,6 @@ def texts_of(store: Store) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["conversation", "note"])
-def test_undo_restores_the_older_version_that_a_later_import_has(store: Store, kind: str) -> None:
-    newer = import_version(store, 2, "shared", "second", "only new", kind=kind)
-    older = import_version(store, 1, "shared", "first", kind=kind)
-    assert texts_of(store) == ["Title 2", "shared", "second", "only new"]
-    store.undo_import(newer)
-    assert texts_of(store) == ["Title 1", "shared", "first"]
-    assert (matching_ids(store, "second"), matching_ids(store, "first")) == ([], ["m1"])
-    assert store.verify().healthy
-    store.undo_import(older)
-    assert list(store.iter_documents(EVERYTHING)) == []
-
-
-@pytest.mark.parametrize("kind", ["conversation", "note"])
-def test_undo_restores_an_older_version_also_if_nothing_else_is_shared(
-    store: Store, kind: str
-) -> None:
-    newer = import_version(store, 2, "second", kind=kind)
-    import_version(store, 1, "first", kind=kind)
-    store.undo_import(newer)
-    assert texts_of(store) == ["Title 1", "first"]
-    assert store.document("c1").id == "c1"
-
-
-@pytest.mark.parametrize("kind", ["conversation", "note"])
-def test_undo_restores_the_newest_of_the_remaining_versions(store: Store, kind: str) -> None:
-    first = import_version(store, 1, "one", kind=kind)
-    newest = import_version(store, 4, "four", kind=kind)
-    middle = import_version(store, 3, "three", kind=kind)
-    import_version(store, 2, "two", kind=kind)
-    assert texts_of(store) == ["Title 4", "four"]
-    store.undo_import(newest)
-    assert texts_of(store) == ["Title 3", "three"]
-    store.undo_import(first)
-    assert texts_of(store) == ["Title 3", "three"]
-    store.undo_import(middle)
-    assert texts_of(store) == ["Title 2", "two"]
-
-
-@pytest.mark.parametrize("kind", ["conversation", "note"])
 def test_undoing_an_older_import_keeps_the_newer_version(store: Store, kind: str) -> None:
     newer = import_version(store, 2, "second", kind=kind)
     older = import_version(store, 1, "first", kind=kind)
@@ -822,78 +762,12 @@ def test_undoing_an_older_import_keeps_the_newer_version(store: Store, kind: str
     assert list(store.iter_documents(EVERYTHING)) == []
 
 
-def test_a_version_that_was_not_used_is_deleted_with_its_document_and_its_states(
-    store: Store,
-) -> None:
-    newer = import_version(store, 2, "second")
-    import_version(store, 1, "first secret")
-    assert store.delete_undo_states(lambda state: "secret" in state) == 1
-    store.undo_import(newer)
-    assert matching_ids(store, "secret") == []
-
-
-def test_undo_restores_the_part_of_a_message_that_another_import_has(store: Store) -> None:
-    whole = import_version(store, 1, "shared", "the whole message")
-    receipt = store.start_import("part")
-    part = conversation(message("m1", "the whole", minutes=1), partial=True)
-    store.save([part], receipt.id)
-    assert texts_of(store) == ["Title 1", "shared", "the whole message"]
-    store.undo_import(whole)
-    assert [p.content for p in store.document("c1").passages] == ["the whole"]
-
-
-def test_a_deleted_message_does_not_return_in_an_older_version(store: Store) -> None:
-    newer = import_version(store, 2, "words", "second")
-    import_version(store, 1, "older words", "first")
-    store.delete_passage("c1", "m1")
-    store.undo_import(newer)
-    assert texts_of(store) == ["Title 1", "older words"]
-
-
-def test_a_new_title_is_kept_when_an_older_version_is_restored(store: Store) -> None:
-    newer = import_version(store, 2, "shared", "second")
-    import_version(store, 1, "shared", "first")
-    store.update("c1", title="Mine")
-    store.undo_import(newer)
-    assert texts_of(store) == ["Mine", "shared", "first"]
-
-
 def empty_store(reopen: Callable[[], Store]) -> Store:
     """The store without the documents of the example before."""
     store = reopen()
     for document in list(store.iter_documents(EVERYTHING)):
         store.delete(document.id)
     return store
-
-
-@pytest.mark.full
-@given(st.data())
-def test_undoing_some_imports_of_different_ages_leaves_only_texts_of_the_others(
-    reopen: Callable[[], Store], data: st.DataObject
-) -> None:
-    store = empty_store(reopen)
-    words = st.sampled_from(["red", "green", "blue"])
-    contents = st.dictionaries(st.sampled_from("abcd"), words, min_size=1)
-    imports = data.draw(st.lists(st.tuples(st.integers(0, 3), contents), min_size=1, max_size=5))
-    receipts = []
-    for day, texts in imports:
-        receipts.append(store.start_import("x").id)
-        passages = tuple(message(id_, text) for id_, text in texts.items())
-        updated_at = NOON + timedelta(days=day)
-        store.save([Document("test", "c1", passages=passages, updated_at=updated_at)], receipts[-1])
-    remaining = dict(enumerate(imports))
-    count = data.draw(st.integers(0, len(imports)))
-    for number in data.draw(st.permutations(range(len(imports))))[:count]:
-        store.undo_import(receipts[number])
-        del remaining[number]
-        expected: dict[str, set[str]] = {}
-        for _, texts in remaining.values():
-            for id_, text in texts.items():
-                expected.setdefault(id_, set()).add(text)
-        stored = {p.id: p.content for d in store.iter_documents(EVERYTHING) for p in d.passages}
-        assert stored.keys() == expected.keys()
-        assert all(text in expected[id_] for id_, text in stored.items())
-    assert store.verify().healthy
 
 
 def test_an_import_that_was_undone_while_it_runs_saves_nothing_more(store: Store) -> None:
@@ -951,41 +825,6 @@ def test_a_closed_store_raises_an_error(store: Store) -> None:
         store.stats()
     with pytest.raises(RecollectError, match="closed"):
         store.save([conversation(message("a", "x"))])
-
-
-@given(st.data())
-def test_undoing_some_imports_keeps_what_the_others_added(
-    reopen: Callable[[], Store], data: st.DataObject
-) -> None:
-    store = empty_store(reopen)
-    words = st.sampled_from(["red", "green", "blue"])
-    imports = data.draw(
-        st.lists(
-            st.dictionaries(st.sampled_from("abcd"), words, min_size=1), min_size=1, max_size=5
-        )
-    )
-    receipts = []
-    for contents in imports:
-        receipt = store.start_import("x")
-        store.save(
-            [Document("test", "c1", passages=tuple(message(i, c) for i, c in contents.items()))],
-            receipt.id,
-        )
-        receipts.append(receipt.id)
-    undone_numbers = data.draw(st.permutations(range(len(imports))))[
-        : data.draw(st.integers(0, len(imports)))
-    ]
-    for number in undone_numbers:
-        store.undo_import(receipts[number])
-    expected: dict[str, str] = {}
-    for number, contents in enumerate(imports):
-        if number not in undone_numbers:
-            expected |= contents
-    stored = {p.id: p.content for d in store.iter_documents(EVERYTHING) for p in d.passages}
-    assert stored == expected
-    for word in ("red", "green", "blue"):
-        assert set(matching_ids(store, word)) == {i for i, c in expected.items() if c == word}
-    assert store.verify().healthy
 
 
 @given(st.data())

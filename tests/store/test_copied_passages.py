@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from messages import conversation, message
 
+from recollect.errors import Conflict
 from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.base import Store
@@ -27,17 +29,19 @@ def stored_ids(store: Store) -> dict[str, list[str]]:
     }
 
 
-def test_undoing_an_import_keeps_messages_that_a_fork_in_another_import_repeats(
+def test_an_import_whose_messages_a_later_fork_repeats_is_undone_after_it(
     store: Store,
 ) -> None:
     original = run_import(store, session("c1", "a", "b", "c"))
     fork = run_import(store, session("c2", "a", "b", "x"))
     assert stored_ids(store) == {"c1": ["a", "b", "c"], "c2": ["x"]}
-    store.undo_import(original)
-    assert stored_ids(store) == {"c1": ["a", "b"], "c2": ["x"]}
-    assert store.verify().healthy
+    with pytest.raises(Conflict, match=f"Undo import {fork} first"):
+        store.undo_import(original)
     store.undo_import(fork)
+    assert stored_ids(store) == {"c1": ["a", "b", "c"]}
+    store.undo_import(original)
     assert stored_ids(store) == {}
+    assert store.verify().healthy
 
 
 def test_undoing_the_import_of_a_fork_keeps_the_original(store: Store) -> None:
@@ -66,7 +70,8 @@ def test_the_title_of_the_original_is_restored_although_a_fork_was_imported_late
 ) -> None:
     run_import(store, session("c1", "a", "b", title="Old"))
     newer = run_import(store, session("c1", "a", "b", title="New"))
-    run_import(store, session("c2", "a", "b", "x"))
+    fork = run_import(store, session("c2", "a", "b", "x"))
+    store.undo_import(fork)
     store.undo_import(newer)
     assert store.summary("c1").title == "Old"
 
@@ -85,9 +90,9 @@ def test_an_original_that_is_imported_after_its_fork_leaves_no_empty_conversatio
     fork = run_import(store, session("c2", "a", "b", "x"))
     original = run_import(store, session("c1", "a", "b"), session("c3", "b"))
     assert stored_ids(store) == {"c2": ["a", "b", "x"]}
-    store.undo_import(fork)
-    assert stored_ids(store) == {"c2": ["a", "b"]}
     store.undo_import(original)
+    assert stored_ids(store) == {"c2": ["a", "b", "x"]}
+    store.undo_import(fork)
     assert stored_ids(store) == {}
 
 

@@ -39,6 +39,6 @@ class Receipts(ABC):
     def undo_import(self, receipt: int) -> Receipt:
         """Undo an import: remove what only it added, and restore what it changed.
 
-        What another import also contains stays. Raises NotFound, or InvalidInput if the import has
-        been undone before.
+        Raises NotFound, InvalidInput if the import has been undone before, and Conflict if a later
+        import contains documents of it as well: that has to be undone first.
         """

@@ -61,9 +61,6 @@ _SHORT_IDENTIFIER = 250
 _DIGEST_VALUES = ("created_at", "updated_at", "attachments", "citations", "metadata")
 _DIGEST_FORMAT = "\x1f".join(["%s"] * (5 + len(PASSAGE_TEXTS)))
 
-# Version 0.1 used other names in the JSON that it stored.
-_RENAMED = {"origin": "source", "origin_id": "source_id", "source": "kind", "namespace": "project"}
-
 
 # -- JSON ---
 
@@ -107,21 +104,6 @@ def load_list(text: str | None) -> tuple[Json, ...]:
     return tuple(json.loads(text)) if text else ()
 
 
-def dump_keys(keys: set[int]) -> str:
-    """Keys as [first, last] ranges. The keys of an import are consecutive, so this is short."""
-    ranges: list[list[int]] = []
-    for key in sorted(keys):
-        if ranges and ranges[-1][1] == key - 1:
-            ranges[-1][1] = key
-        else:
-            ranges.append([key, key])
-    return json.dumps(ranges)
-
-
-def load_keys(text: str) -> set[int]:
-    return {key for first, last in json.loads(text) for key in range(first, last + 1)}
-
-
 # -- texts ---
 
 
@@ -144,11 +126,8 @@ def _clean_texts(
 
 
 def original_texts(original: str | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """The exact texts of cleaned columns, under the column names of this version."""
-    texts = load(original)
-    if not texts.keys() <= set(names):
-        texts = {_RENAMED.get(name, name): text for name, text in texts.items()}
-    return {name: text for name, text in texts.items() if name in names}
+    """The exact texts of cleaned columns."""
+    return {name: text for name, text in load(original).items() if name in names}
 
 
 # -- passages ---
@@ -242,13 +221,6 @@ def document_row(document: Document) -> dict[str, Any]:
     row["partial"] = document.partial
     row["shared_ids"] = document.shared_ids
     return row
-
-
-def upgrade_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A document row from a receipt, with the column names of this version."""
-    if "namespace" not in row:
-        return dict(row)
-    return {_RENAMED.get(name, name): value for name, value in row.items()}
 
 
 def decode_document(row: Mapping[str, Any], passages: tuple[Passage, ...] = ()) -> Document:

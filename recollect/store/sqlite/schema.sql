@@ -229,9 +229,8 @@ create trigger vector_removed after delete on vector begin
   insert into wiped select old.row from space where id = old.space and not gone;
 end;
 
--- Imports. `runs` are the passages of a document that an import contained, as [first, last] ranges
--- of keys; `before` is the state before the import changed it. A job has one receipt, however often
--- it is attempted.
+-- Imports, the documents that they contained, and the states before they changed them. A job has
+-- one receipt, however often it is attempted.
 create table receipt (
   id integer primary key autoincrement,
   path text not null,
@@ -245,7 +244,6 @@ create table receipt (
 create table receipt_document (
   receipt integer not null references receipt on delete cascade,
   document integer not null references document on delete cascade,
-  runs text not null,
   before text,
   primary key (receipt, document)
 ) without rowid;

@@ -115,7 +115,6 @@ create table receipt_document (
   owner integer not null default current_setting('recollect.owner')::integer,
   receipt bigint not null,
   document bigint not null,
-  runs text not null,
   before text,
   primary key (owner, receipt, document),
   foreign key (owner, receipt) references receipt on delete cascade,

@@ -139,7 +139,7 @@ TABLES = {
         Table(
             "receipt_document",
             ("receipt", "document"),
-            ("receipt", "document", "runs", "before"),
+            ("receipt", "document", "before"),
         ),
         Table("receipt_revision", ("receipt", "passage"), ("receipt", "passage", "before")),
         Table("forgotten", ("high", "low"), ("high", "low"), block_size=1 << 56),

@@ -191,8 +191,7 @@ def revert(db: Database, number: int, index: TextIndex) -> Change:
     change = _decode(rows[0])
     state = _read_state(db, number)
     if change.action == DELETE:
-        if _IMPORTS in state:  # older versions did not store them
-            restore_imports(db, state["source"], state["source_id"], state[_IMPORTS])
+        restore_imports(db, state["source"], state["source_id"], state[_IMPORTS])
     else:
         key = key_of(db, change.id)
         stored = read_header(db, key)

@@ -23,7 +23,7 @@ from recollect.store.sql.encoding import (
 from recollect.store.sql.imports import receipt_names
 from recollect.store.sql.reading.lookup import key_of, passage_key, read, read_header, read_row
 from recollect.store.sql.writing import passages as passage_sql
-from recollect.store.sql.writing import rewriting, tombstones, unused_versions
+from recollect.store.sql.writing import rewriting, tombstones
 from recollect.store.sql.writing.moves import record_move
 from recollect.store.values import Appended
 
@@ -340,7 +340,6 @@ def delete_passage(db: Database, id: str, passage: str, index: TextIndex) -> Pas
         (parent, key, identifier(passage)),
     )
     passage_sql.delete_passages(db, {key: [deleted_key]}, index)
-    unused_versions.delete_passage(db, key, passage)
     passage_sql.reorder(db, key, index)
     passage_sql.increment_version(db, key)
     return deleted_passage

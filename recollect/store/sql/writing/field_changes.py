@@ -17,7 +17,7 @@ from typing import Any
 
 from recollect.language.text import micros
 from recollect.model.documents import Document
-from recollect.store.sql.encoding import decode_document, document_row, dump, upgrade_row
+from recollect.store.sql.encoding import decode_document, document_row, dump
 
 MARKS = "imported"
 """The key of the marks in the state that a receipt has of a document."""
@@ -44,7 +44,7 @@ def restore_fields(stored: Document, before: Document, marks: Marks) -> Document
     """The stored document with the fields before an import that nobody has changed since."""
     fields = {name: getattr(stored, name) for name in _FIELDS}
     metadata = dict(stored.metadata)
-    for name in unchanged_fields(stored, marks):
+    for name in _unchanged_fields(stored, marks):
         key = name.removeprefix(_METADATA)
         if name in _FIELDS:
             fields[name] = getattr(before, name)
@@ -55,7 +55,7 @@ def restore_fields(stored: Document, before: Document, marks: Marks) -> Document
     return replace(stored, metadata=metadata, **fields)
 
 
-def unchanged_fields(stored: Document, marks: Marks) -> list[str]:
+def _unchanged_fields(stored: Document, marks: Marks) -> list[str]:
     """The fields that still have the values that an import gave them."""
     values = _values(stored)
     return [name for name, mark in marks.items() if _has_mark(values.get(name), mark)]
@@ -69,13 +69,10 @@ def dump_fields(before: Document, after: Document) -> str:
     return json.dumps(document_row(before) | {MARKS: field_marks(before, after)})
 
 
-def load_fields(state: Mapping[str, Any]) -> tuple[Document, Marks | None]:
-    """The fields of a document before an import, and the marks of those that it changed.
-
-    Older versions stored no marks.
-    """
-    row = upgrade_row(state.get("document", state)) | {"version": 0}
-    return decode_document(row), state.get(MARKS)
+def load_fields(state: Mapping[str, Any]) -> tuple[Document, Marks]:
+    """The fields of a document before an import, and the marks of those that it changed."""
+    row = state.get("document", state) | {"version": 0}
+    return decode_document(row), state[MARKS]
 
 
 def add_marks(state: str | None, later: str | None) -> str | None:
@@ -83,34 +80,9 @@ def add_marks(state: str | None, later: str | None) -> str | None:
     if state is None or later is None:
         return state
     first, second = json.loads(state), json.loads(later)
-    if not (_has_marks(first) and _has_marks(second)):
+    if first is None:  # the import created it
         return state
     return json.dumps(first | {MARKS: first[MARKS] | second[MARKS]})
-
-
-def hand_over(state: str, later: str | None) -> str:
-    """The state before a later import, without what the import of `state` had changed.
-
-    `later` is the state that the later import has now, or None if it changed nothing.
-    """
-    if later is None:
-        return state
-    first, second = json.loads(state), json.loads(later)
-    if not (_has_marks(first) and _has_marks(second)):
-        return state
-    before, marks = load_fields(first)
-    document, later_marks = load_fields(second)
-    assert marks is not None and later_marks is not None
-    unchanged = unchanged_fields(document, marks)
-    row = document_row(restore_fields(document, before, marks))
-    all_marks = {name: marks[name] for name in unchanged} | dict(later_marks)
-    if "document" in first:
-        return json.dumps(first | {"document": row, MARKS: all_marks})
-    return json.dumps(row | {MARKS: all_marks})
-
-
-def _has_marks(state: Mapping[str, Any] | None) -> bool:
-    return state is not None and MARKS in state
 
 
 # -- marks ---

@@ -6,17 +6,17 @@ By these records, the import can be undone (`store.sql.imports.receipts`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from recollect.model.documents import Document
 from recollect.store.sql.database import Database
-from recollect.store.sql.encoding import dump_keys, load_keys, passage_digest
-from recollect.store.sql.writing import rewriting, unused_versions
+from recollect.store.sql.encoding import passage_digest
+from recollect.store.sql.writing import rewriting
 from recollect.store.sql.writing.field_changes import add_marks
 
 _TABLE = "receipt_document"
-_COLUMNS = ("receipt", "document", "runs", "before")
+_COLUMNS = ("receipt", "document", "before")
 
 
 class ReceiptRecord:
@@ -27,10 +27,10 @@ class ReceiptRecord:
         self._receipt = receipt
         self._new_rows: list[tuple[Any, ...]] = []
 
-    def add_new(self, document: int, passages: set[int], before: str | None) -> None:
+    def add_new(self, document: int, before: str | None) -> None:
         """Collect the record of a document that the import creates."""
         if self._receipt is not None:
-            self._new_rows.append((self._receipt, document, dump_keys(passages), before))
+            self._new_rows.append((self._receipt, document, before))
 
     def flush(self) -> None:
         """Insert the collected records."""
@@ -38,35 +38,15 @@ class ReceiptRecord:
             self._db.insert(_TABLE, _COLUMNS, self._new_rows)
         self._new_rows = []
 
-    def add(self, document: int, passages: Iterable[int], before: str | None) -> None:
-        """Record which passages of a document the import contained, and the state before."""
+    def add(self, document: int, before: str | None = None) -> None:
+        """Record that the import contains a document, and the state before, if it changed it."""
         if self._receipt is None:
             return
         where = f"from {_TABLE} where {self._db.own()} and receipt = ? and document = ?"
-        keys = set(passages)
-        for earlier_keys, earlier in self._db.rows(
-            f"select runs, before {where}", (self._receipt, document)
-        ):
-            keys |= load_keys(earlier_keys)
-            if earlier == unused_versions.COPIES:
-                continue
-            if before == unused_versions.COPIES:
-                before = earlier
-            elif before is None or not unused_versions.is_unused(earlier):
-                before = add_marks(earlier, before) or before
+        for (earlier,) in self._db.rows(f"select before {where}", (self._receipt, document)):
+            before = add_marks(earlier, before) or before
         self._db.run(f"delete {where}", (self._receipt, document))
-        self._db.insert(_TABLE, _COLUMNS, [(self._receipt, document, dump_keys(keys), before)])
-
-    def add_copies(self, copies: Iterable[tuple[int, int]]) -> None:
-        """Record that the import contains passages of other documents.
-
-        `copies` are the keys of the passages and of their documents.
-        """
-        keys_by_document: dict[int, set[int]] = {}
-        for passage, document in copies:
-            keys_by_document.setdefault(document, set()).add(passage)
-        for document, keys in keys_by_document.items():
-            self.add(document, keys, unused_versions.COPIES)
+        self._db.insert(_TABLE, _COLUMNS, [(self._receipt, document, before)])
 
     def add_revision(self, passage: int, row: Sequence[Any]) -> None:
         """Record the row of a passage as it was before the import first replaced it."""

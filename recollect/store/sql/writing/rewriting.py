@@ -41,8 +41,6 @@ def is_rewritable(*kinds: str) -> bool:
 class Replacement:
     """What replacing the passages of a document changed."""
 
-    keys: set[int]
-    """The keys of all passages that the document has now."""
     new: int = 0
     same: int = 0
     changed: int = 0
@@ -69,7 +67,6 @@ def passage_rows(document: Document) -> tuple[str | None, Rows]:
 class _Changes:
     """How the passages of a document differ from those that it shall have."""
 
-    kept_keys: set[int]
     removed_keys: list[int]
     added_rows: Rows
     changed_rows: dict[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -95,7 +92,6 @@ def _compare(stored: Mapping[str, Sequence[Any]], rows: Rows) -> _Changes:
     """Compare stored passages, by id, with the rows that shall be stored."""
     new_rows = {row[_ID]: row for row in rows}
     changes = _Changes(
-        kept_keys={stored[id_][0] for id_ in new_rows if id_ in stored},
         removed_keys=[key for id_, (key, *_) in stored.items() if id_ not in new_rows],
         added_rows=[row for id_, row in new_rows.items() if id_ not in stored],
     )
@@ -128,7 +124,7 @@ def replace_passages(
     """
     stored = _stored_passages(db, key)
     changes = _compare(stored, rows)
-    result = Replacement(changes.kept_keys, same=changes.same)
+    result = Replacement(same=changes.same)
     if limit is not None:
         result.is_complete = changes.count <= limit
         changes.truncate(limit)
@@ -142,7 +138,7 @@ def replace_passages(
         passages.renumber(db, changes.positions)
         result.moved = bool(changes.positions)
     if changes.added_rows:
-        result.keys |= _add_passages(db, index, key, changes.added_rows, receipt, shared)
+        _add_passages(db, index, key, changes.added_rows, receipt, shared)
         result.new = len(changes.added_rows)
     count = len(stored) - len(changes.removed_keys) + len(changes.added_rows)
     db.run(f"update document set passages = ? where {db.own()} and key = ?", (count, key))
@@ -162,7 +158,7 @@ def _stored_passages(db: Database, document: int) -> dict[str, list[Any]]:
 
 def _add_passages(
     db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | None, shared: bool
-) -> set[int]:
+) -> None:
     last: int = db.get(
         f"update last_key set passage = passage + ? where {db.own()} returning passage",
         (len(rows),),
@@ -171,7 +167,6 @@ def _add_passages(
     pairs = list(zip(keys, rows, strict=True))
     passages.insert_passages(db, [(passage, key, receipt, shared, *row) for passage, row in pairs])
     index.add([(passage, "", row[-1]) for passage, row in pairs])
-    return set(keys)
 
 
 # -- earlier states ---
@@ -186,11 +181,6 @@ def dump_state(document: Document, marks: Marks) -> str:
         MARKS: marks,
     }
     return json.dumps(state)
-
-
-def is_whole_state(before: Mapping[str, Any] | None) -> bool:
-    """Whether a receipt stores a whole document. Older versions stored less."""
-    return before is None or "passages" in before
 
 
 def restore_passages(db: Database, index: TextIndex, key: int, before: Mapping[str, Any]) -> None:

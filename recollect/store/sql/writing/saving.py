@@ -21,7 +21,7 @@ from recollect.store.sql.encoding import (
 )
 from recollect.store.sql.reading.lookup import key_of, read, read_header, read_row
 from recollect.store.sql.writing import passages as passage_sql
-from recollect.store.sql.writing import rewriting, unused_versions
+from recollect.store.sql.writing import rewriting
 from recollect.store.sql.writing.field_changes import dump_fields, field_marks
 from recollect.store.sql.writing.merging import (
     is_older,
@@ -197,15 +197,14 @@ class _Saver:
             }
         )
         title = heading(row) or row["title"]
-        passage_keys = set()
         for position, (n, canonical) in enumerate(order):
-            passage_keys.add(self._add(key, document, passages[n], (position, canonical), title))
+            self._add(key, document, passages[n], (position, canonical), title)
             title = ""  # only the opening passage carries it
         before = None
         if rewriting.is_rewritable(document.kind):
             before = rewriting.NEW
-        self._record.add_new(key, passage_keys, before)
-        return SaveResult(document.id, True, new=len(passage_keys), copies=copies)
+        self._record.add_new(key, before)
+        return SaveResult(document.id, True, new=len(order), copies=copies)
 
     def _unused_id(self, document: Document) -> str:
         """The source's own id, or one with the source's name if another document has that id."""
@@ -229,8 +228,8 @@ class _Saver:
         passage: Passage,
         place: tuple[int, bool],
         title: str = "",
-    ) -> int:
-        """Collect the row of a new passage at a place (position, canonical); returns its key."""
+    ) -> None:
+        """Collect the row of a new passage at a place (position, canonical)."""
         passage_key = self._next_passage
         self._next_passage += 1
         has_indexed_id = document.shared_ids or self._index_ids
@@ -242,7 +241,6 @@ class _Saver:
         self._index_rows.append((passage_key, title, row[-1]))
         if document.shared_ids:
             self._shared[document.source, identifier(passage.id)] = key
-        return passage_key
 
     def _without_copies(
         self, document: Document, passages: Sequence[Passage], key: int
@@ -253,13 +251,14 @@ class _Saver:
         ids = [identifier(passage.id) for passage in passages]
         has_id, value = self._db.has_id_in(ids, "p")
         rows = self._db.rows(
-            "select p.id, p.key, p.document from passage p join document d on d.key = p.document "
+            "select p.id, p.document from passage p join document d on d.key = p.document "
             f"where {self._db.own('p', 'd')} and p.shared and {has_id} "
             "and d.source = ? and d.key <> ?",
             (value, document.source, key),
         )
-        copied_ids = {id_ for id_, _, _ in rows}
-        self._record.add_copies((passage_key, other) for _, passage_key, other in rows)
+        copied_ids = {id_ for id_, _ in rows}
+        for other in sorted({other for _, other in rows}):
+            self._record.add(other)
         own = []
         for passage in passages:
             id_ = identifier(passage.id)
@@ -290,25 +289,17 @@ class _Saver:
         unknown = [p for p in document.passages if identifier(p.id) not in stored_passages]
         new, result.copies = self._without_copies(document, unknown, key)
         result.new = len(new)
-        keys, unused = self._merge_passages(document, stored_passages, replaces, result)
+        self._merge_passages(document, stored_passages, replaces, result)
         if replaces:
             result.document_changed = self._update_document(key, stored, document)
         before = None
         if result.new or result.changed or result.document_changed:
-            keys += self._arrange(key, stored, document, new, replaces)
+            self._arrange(key, stored, document, new, replaces)
             passage_sql.increment_version(self._db, key)
         if result.document_changed and self._receipt is not None:
             before = dump_fields(stored, read_header(self._db, key))
-        if not replaces and (unused or self._has_other_fields(stored, document, result)):
-            before = unused_versions.dump_version(document, stored.id, unused)
-        self._record.add(key, keys, before)
+        self._record.add(key, before)
         return result
-
-    def _has_other_fields(self, stored: Document, document: Document, result: SaveResult) -> bool:
-        """Whether an import contains other fields of a conversation than those that are stored."""
-        if self._receipt is None or document.partial or result.created_earlier:
-            return False
-        return _differ(document_row(stored), document_row(merge_headers(document, stored)))
 
     def _merge_passages(
         self,
@@ -316,23 +307,13 @@ class _Saver:
         stored_passages: Mapping[str, tuple[Any, ...]],
         replaces: bool,
         result: SaveResult,
-    ) -> tuple[list[int], list[Passage]]:
-        """Compare passages with the stored ones, replace changed ones, and count both.
-
-        Returns the keys of the stored passages that the document contains, and its passages that
-        are not used because other versions are stored.
-        """
-        keys: list[int] = []
-        unused: list[Passage] = []
+    ) -> None:
+        """Compare passages with the stored ones, replace changed ones, and count both."""
         for passage in document.passages:
             if identifier(passage.id) not in stored_passages:
                 continue
             passage_key, digest, receipt = stored_passages[identifier(passage.id)]
             is_same = passage_digest(passage) == digest
-            if is_same or replaces or self._receipt is None or receipt == self._receipt:
-                keys.append(passage_key)
-            else:
-                unused.append(passage)
             if is_same:
                 result.same += 1
                 result.repeated += receipt is not None and receipt == self._receipt
@@ -341,7 +322,6 @@ class _Saver:
                 self._replace_passage(passage_key, passage)
             else:
                 result.outdated += 1
-        return keys, unused
 
     def _replace_passage(self, key: int, passage: Passage) -> None:
         """Replace a stored passage, and remember the old one in the receipt."""
@@ -365,8 +345,8 @@ class _Saver:
         document: Document,
         new: Sequence[Passage],
         replaces: bool,
-    ) -> list[int]:
-        """Add new passages and number all passages again; returns the keys of the new ones."""
+    ) -> None:
+        """Add new passages and number all passages again."""
         stored_outline, keys = passage_sql.load_outline(self._db, key)
         outline = merge_outlines(stored_outline, document, new, replaces)
         head = None
@@ -379,7 +359,8 @@ class _Saver:
         new_places = {
             passages[n].id: (position, canonical) for position, (n, canonical) in enumerate(order)
         }
-        added_keys = [self._add(key, document, p, new_places[identifier(p.id)]) for p in new]
+        for passage in new:
+            self._add(key, document, passage, new_places[identifier(passage.id)])
         moved_places = {
             keys[id_]: place
             for id_, place in new_places.items()
@@ -390,11 +371,10 @@ class _Saver:
         self._db.run(
             "update document set head = ?, passages = passages + ? "
             f"where {self._db.own()} and key = ?",
-            (head, len(added_keys), key),
+            (head, len(new), key),
         )
         self.flush()
         passage_sql.ensure_opening(self._db, key, self._index)
-        return added_keys
 
     # -- other documents ---
 
@@ -411,17 +391,13 @@ class _Saver:
     def _compare(self, key: int, stored: Document, document: Document) -> SaveResult:
         """Count the passages that are the same, without changing anything."""
         rows = self._db.rows(
-            f"select digest, key from passage where {self._db.own()} and document = ?", (key,)
+            f"select digest from passage where {self._db.own()} and document = ?", (key,)
         )
-        keys = dict(rows)
-        same = sum(passage_digest(passage) in keys for passage in document.passages)
+        digests = {digest for (digest,) in rows}
+        same = sum(passage_digest(passage) in digests for passage in document.passages)
         outdated = len(document.passages) - same
         repeated, is_own = self._record.earlier_attempt(key, document)
-        if outdated and not is_own:
-            unused = unused_versions.dump_version(document, stored.id, document.passages)
-            self._record.add(key, (), unused)
-        else:
-            self._record.add(key, keys.values(), None)
+        self._record.add(key)
         return SaveResult(
             stored.id,
             False,
@@ -469,7 +445,7 @@ class _Saver:
                 rewriting.detach_from_imports(self._db, key)
             else:
                 before = rewriting.dump_state(whole, field_marks(stored, new_document))
-        self._record.add(key, replacement.keys, before)
+        self._record.add(key, before)
         return result
 
 
