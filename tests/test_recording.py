@@ -346,7 +346,7 @@ def test_tool_calls_and_their_results_are_stored(chat: Chat) -> None:
     passages = chat.library.conversation(first).passages
     assert [(p.role, p.type, p.tool, p.content) for p in passages] == [
         ("user", "message", None, "Weather?"),
-        ("assistant", "tool_call", "weather", "city: Rome\ndays: 2"),
+        ("assistant", "tool_call", "weather", "weather\ncity: Rome\ndays: 2"),
         ("tool", "tool_result", "weather", "Sunny"),
         ("assistant", "message", None, "It is sunny."),
     ]

@@ -19,7 +19,6 @@ import math
 import re
 import zlib
 from collections.abc import Collection, Iterator
-from itertools import chain
 from json import JSONDecodeError
 from typing import Any
 
@@ -27,6 +26,7 @@ import orjson
 
 from recollect.errors import UnsafeFile
 from recollect.importers.entries import Entry
+from recollect.model.chat_messages import nested_too_deeply
 from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
@@ -353,17 +353,6 @@ def _may_be_too_deep(text: str) -> bool:
     for _ in range(8):
         brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
     return len(brackets) > LIMITS.nesting
-
-
-def nested_too_deeply(value: Any) -> bool:
-    """Whether a value has more levels than a recursive function should walk."""
-    level = [value]
-    for _ in range(LIMITS.nesting + 1):
-        level = [v for v in level if type(v) is dict or type(v) is list]
-        if not level:
-            return False
-        level = list(chain.from_iterable([v.values() if type(v) is dict else v for v in level]))
-    return True
 
 
 # -- lines -------------------------------------------------------------------

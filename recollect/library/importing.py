@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -62,14 +63,15 @@ class Importing(LibraryCore):
         """Import conversations and items that a program has, as `import_path` imports files.
 
         An item is a Document, or a mapping as `export` writes it: at least an `id` and `messages`,
-        each with `role` and `content`. Items are read one by one, so a generator may yield more
-        than fits into memory. Unusable items are counted in the receipt, and the import continues.
-        `label` names the import in its receipt.
+        each with `role` and `content`, or as OpenAI's and Anthropic's SDKs have them. Items are
+        read one by one, so a generator may yield more than fits into memory. Unusable items are
+        counted in the receipt, and the import continues. `label` names the import in its receipt.
         """
         from recollect.transfer.export_parsing import parse_item
         from recollect.transfer.importing import import_documents
 
-        receipt = import_documents(self._store, label, map(parse_item, items), self.exclusion())
+        documents = chain.from_iterable(map(parse_item, items))
+        receipt = import_documents(self._store, label, documents, self.exclusion())
         self.wake_indexer()
         return receipt
 

@@ -35,10 +35,11 @@ class Writing(LibraryCore):
         """Add a conversation, or the messages that an existing one does not have.
 
         A message is a mapping with `role`, `content`, and optionally `id`, `author`, `created_at`
-        and the other fields of a Passage. Without an id it is numbered, and without a parent it
-        follows the one before it. New messages continue an existing conversation. What is not
-        given stays as it is; `project` is "default" in a new one. Raises Conflict if the
-        conversation has another message with one of the ids. Then nothing changes.
+        and the other fields of a Passage, or a message as OpenAI's and Anthropic's SDKs have it.
+        Without an id it is numbered, and without a parent it follows the one before it. New
+        messages continue an existing conversation. What is not given stays as it is; `project` is
+        "default" in a new one. Raises Conflict if the conversation has another message with one of
+        the ids. Then nothing changes.
         """
         from recollect.knowledge.creation import add_conversation
 
@@ -117,14 +118,20 @@ class Writing(LibraryCore):
 
     # -- messages ---
 
-    def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
+    def add_message(
+        self, conversation_id: str, role: str, content: Json = None, **fields: Any
+    ) -> str:
         """Add one message to a conversation. Returns its id once it is durable.
 
         With an `id`, the call can be repeated: the same message is stored once, and a different one
-        with that id raises Conflict. `fields` are the other fields of a Passage. Raises NotFound.
+        with that id raises Conflict. `fields` are the other fields of a Passage, or of a message of
+        OpenAI's or Anthropic's SDK. Raises NotFound.
         """
-        message = new_message(role, content, fields)
-        self._store.append(conversation_id, message)
+        *earlier, message = new_message(role, content, fields)
+        if earlier:
+            self._store.extend(conversation_id, [*earlier, message], require_same=True)
+        else:
+            self._store.append(conversation_id, message)
         self.wake_indexer()
         return message.id
 
@@ -174,7 +181,9 @@ class Writing(LibraryCore):
         number of the last message is not `expected_last_seq`, raises OutdatedPosition, unless the
         message was stored before.
         """
-        message = new_message(role, content, {**fields, "author": author})
+        *others, message = new_message(role, content, {**fields, "author": author})
+        if others:
+            raise InvalidInput("A message in a thread is one text.")
         appended = self._store.append(thread_id, message, expected_last_seq)
         self.wake_indexer()
         ((stored,), _) = self._store.passage_page(thread_id, appended.position, 1)

@@ -15,6 +15,13 @@ from recollect.model.audience import (
     has_human_only_values,
     is_marked_human_only,
 )
+from recollect.model.chat_messages import (
+    chat_messages,
+    is_response_item,
+    message_passages,
+    plain,
+    sdk_fields,
+)
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Json, Passage
 from recollect.model.kinds import KINDS, OBSERVATION
 from recollect.model.sources import RECOLLECT
@@ -25,6 +32,8 @@ Moment = str | date | datetime | None
 
 _MOST_NAMES = 100
 _MESSAGE_FIELDS = frozenset(Passage._fields) - {"position", "canonical"}
+_ANSWER_FIELDS = ("stop_reason", "stop_sequence", "usage")
+"""What Anthropic's answers have beside the fields of a message."""
 _OPTIONAL_TEXTS = ("author", "model", "tool", "parent")
 _CHOICES = {"type": PASSAGE_TYPES, "visibility": VISIBILITIES}
 
@@ -109,18 +118,23 @@ def metadata_changes(
     return changes
 
 
-def parse_message(fields: Mapping[str, Any]) -> Passage:
-    """Convert a message given as a mapping of the fields of a Passage."""
-    unknown = sorted(fields.keys() - _MESSAGE_FIELDS)
+def parse_message(message: Mapping[str, Any], tools: dict[str, str]) -> list[Passage]:
+    """Convert a message: the fields of a Passage, or a message as an SDK has it.
+
+    `tools` has the names of the tools of earlier calls, and gets those of this message.
+    """
+    fields = plain(message)
+    values = {name: value for name, value in fields.items() if name not in sdk_fields(fields)}
+    answer = {name: values.pop(name) for name in _ANSWER_FIELDS if name in values}
+    unknown = sorted(values.keys() - _MESSAGE_FIELDS)
     if unknown:
         raise InvalidInput(
             f"A message has no field {unknown[0]!r}; extra data goes into `metadata`."
         )
-    for name in ("id", "role", "content"):
+    for name in ("id", "role"):
         value = fields.get(name)
-        if not isinstance(value, str) or (name != "content" and not value):
+        if not isinstance(value, str) or not value:
             raise InvalidInput(f"A message needs `{name}` as text, not {value!r}.")
-    values = dict(fields)
     if has_human_only_values(fields.get("visibility") or ALL, {}):
         values["visibility"] = HUMAN_ONLY  # however it is spelled
     _check_texts(values)
@@ -131,10 +145,14 @@ def parse_message(fields: Mapping[str, Any]) -> Passage:
         if not isinstance(value, list | tuple):
             raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not a list.")
         values[name] = tuple(value)
-    values["metadata"] = _mapping("metadata", fields.get("metadata"))
+    values["metadata"] = answer | _mapping("metadata", fields.get("metadata"))
     if is_marked_human_only(values["metadata"]):
         values["visibility"] = HUMAN_ONLY
-    return Passage(**values)
+    passages = message_passages(Passage(**{**values, "content": ""}), fields, tools)
+    if not passages:
+        content = truncate(repr(fields.get("content")), 80)
+        raise InvalidInput(f"A message needs `content` as text, not {content}.")
+    return passages
 
 
 def _check_texts(fields: Mapping[str, Any]) -> None:
@@ -160,29 +178,34 @@ def parse_messages(conversation_id: str, messages: Iterable[Mapping[str, Json]])
     """Convert messages. Without an id they are numbered; without a parent they are a sequence."""
     passages: list[Passage] = []
     ids: set[str] = set()
+    tools: dict[str, str] = {}
     parent = None
-    for number, message in enumerate(messages):
+    given = [plain(message) for message in messages]
+    if any(map(is_response_item, given)):
+        given = chat_messages(given)
+    for number, message in enumerate(given):
         if not isinstance(message, Mapping):
             raise InvalidInput(
                 f"messages: {truncate(repr(message), 80)} is not a message. "
                 "Give mappings with `role` and `content`."
             )
         fields = {"id": f"{conversation_id}:{number}", "parent": parent, **message}
-        passages.append(parse_message(fields))
-        parent = passages[-1].id
-        if identifier(parent) in ids:
-            raise InvalidInput(
-                f"Two messages have the id {truncate(parent, 80)!r}. "
-                "Ids must be unique in a conversation."
-            )
-        ids.add(identifier(parent))
+        for passage in parse_message(fields, tools):
+            parent = passage.id
+            if identifier(parent) in ids:
+                raise InvalidInput(
+                    f"Two messages have the id {truncate(parent, 80)!r}. "
+                    "Ids must be unique in a conversation."
+                )
+            ids.add(identifier(parent))
+            passages.append(passage)
     return passages
 
 
-def new_message(role: str, content: str, fields: Mapping[str, Any]) -> Passage:
-    """Build a message. Without an id in `fields` it gets a random one."""
+def new_message(role: str, content: Json, fields: Mapping[str, Any]) -> list[Passage]:
+    """Build the passages of a message. Without an id in `fields` it gets a random one."""
     id_ = fields.get("id") or str(uuid.uuid4())
-    return parse_message({**fields, "id": id_, "role": role, "content": content})
+    return parse_message({**fields, "id": id_, "role": role, "content": content}, {})
 
 
 def new_conversation(

@@ -240,15 +240,15 @@ def test_a_tool_and_a_time_may_have_either_name():
     assert document.passages[1].created_at == datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC)
 
 
-def test_text_parts_are_joined_and_other_parts_become_attachments():
+def test_text_parts_are_joined_and_files_become_attachments():
     image = {"type": "image_url", "image_url": {"url": "file:cat.png"}}
     parts = [{"type": "text", "text": "Look:"}, image, {"type": "text", "text": "a cat"}]
     passage = only({**GREETING, "content": parts, "attachments": ["note.txt"]}).passages[0]
     assert passage.content == "Look:\na cat"
-    assert passage.attachments == ("note.txt", image)
+    assert passage.attachments == ("note.txt", {"type": "image", "url": "file:cat.png"})
 
 
-@pytest.mark.parametrize("content", [None, 7, {}, [], [{"type": "image_url"}], ["plain"]])
+@pytest.mark.parametrize("content", [None, 7, {}, [], [{"type": "text", "text": ""}]])
 def test_a_message_without_text_fails_and_its_children_move_to_its_parent(content):
     lost = {"id": "lost", "role": "assistant", "content": content, "parent_id": "m1"}
     (document,), problems = read(

@@ -280,3 +280,32 @@ def test_a_message_whose_secret_was_redacted_can_be_sent_again(
     other = {**message, "content": "another text"}
     assert client.post("/conversations/c1/messages", json=other).status_code == 409
     assert secret not in client.get("/conversations/c1").text
+
+
+def test_messages_of_an_sdk_are_saved_once(client: TestClient) -> None:
+    function = {"name": "get_weather", "arguments": '{"city": "Rome"}'}
+    call = {"id": "call_1", "type": "function", "function": function}
+    used = {"type": "tool_use", "id": "call_2", "name": "get_time", "input": {}}
+    messages: list[dict[str, Any]] = [
+        {"id": "m1", "role": "user", "content": [{"type": "text", "text": "Rain in Rome?"}]},
+        {"id": "m2", "role": "assistant", "content": None, "refusal": None, "tool_calls": [call]},
+        {"id": "m3", "role": "tool", "tool_call_id": "call_1", "content": "Dry"},
+        {"id": "m4", "role": "assistant", "content": [{"type": "text", "text": "No."}, used]},
+    ]
+    body = {"session_id": "s", "messages": messages}
+    saved = client.post("/conversations/messages", json=body).json()
+    assert (saved["message_ids"], saved["added"]) == (["m1", "m2", "m3", "m4"], 5)
+    assert client.post("/conversations/messages", json=body).json()["added"] == 0
+    stored = client.get(f"/conversations/{saved['conversation_id']}").json()
+    assert stored["title"] == "Rain in Rome?"
+    assert [m["tool_used"] for m in stored["messages"]] == [
+        None,
+        "get_weather",
+        "get_weather",
+        None,
+        "get_time",
+    ]
+    created = client.post("/conversations", json={"id": "d", "messages": messages[1:]}).json()
+    assert created["message_count"] == 4
+    empty = client.post("/conversations/d/messages", json={"role": "user", "content": None})
+    assert empty.status_code == 400

@@ -360,7 +360,7 @@ def test_tool_calls_and_results_are_recorded(
     client.chat.completions.create(model=MODEL, messages=messages)
     assert [(p.role, p.type, p.tool, p.content) for p in only(service).passages] == [
         ("user", "message", None, "Weather?"),
-        ("assistant", "tool_call", "weather", "city: Rome"),
+        ("assistant", "tool_call", "weather", "weather\ncity: Rome"),
         ("tool", "tool_result", "weather", "Sunny"),
         ("assistant", "message", None, "Answer 1 to Sunny"),
     ]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recollect.importers.chats.agentlog import as_mapping, as_text
+from recollect.model.chat_messages import as_mapping, as_text
 from recollect.model.documents import Json
 
 READABLE_ENCODINGS = ("gzip", "x-gzip", "deflate", "identity")

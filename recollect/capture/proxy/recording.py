@@ -26,9 +26,9 @@ from recollect.capture.proxy.turns import (
     parse_answer,
     parse_turns,
     system_prompt_id,
-    turn_passages,
 )
 from recollect.library import Library
+from recollect.model.chat_messages import link_parts
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.sources import PROXY
 
@@ -109,7 +109,7 @@ class Recorder:
             turn = parse_answer(choice.message)
             id_ = ANSWER_PREFIX + chain_hash(recording.chain, turn)
             ids.insert(0, id_)
-            branch = turn_passages(turn, id_, recording.parent)
+            branch = link_parts(turn.passages, id_, recording.parent)
             metadata = {**branch[-1].metadata, **answer_metadata(answer, choice)}
             branch[-1] = branch[-1]._replace(metadata=metadata)
             passages += _with_times(branch, now + timedelta(milliseconds=number))
@@ -254,7 +254,7 @@ class _History:
                 id_ = CLIENT_PREFIX + chains[number]
                 if number < start.turn:
                     continue
-            passages += turn_passages(turn, id_, parent)
+            passages += link_parts(turn.passages, id_, parent)
             parent = id_
         new_passages = tuple(_with_times(passages, datetime.now(UTC)))
         return Recording(user, conversation, new_passages, last_chain, parent)

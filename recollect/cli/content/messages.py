@@ -73,7 +73,7 @@ def fold(passage: Passage) -> str:
     """One line for a call of a tool, its result, or thinking."""
     content = printable(passage.content).strip()
     lines = plural(len(content.splitlines()) or 1, "line")
-    first_line = " ".join(content[:400].split())
+    first_line = " ".join(content.removeprefix(f"{passage.tool}\n")[:400].split())
     if passage.type == "thinking":
         return f"[dim]▸ thinking ({lines})[/]"
     if passage.type == "tool_call":

@@ -1,24 +1,17 @@
-"""What the transcripts of coding agents have in common (Claude Code, Codex, Gemini CLI).
-
-Tool calls and results become text in which every word of the original can be found: JSON is
-unfolded into `key: value` lines, because its escapes join words. Embedded files are described, not
-stored.
-"""
+"""What the transcripts of coding agents have in common (Claude Code, Codex, Gemini CLI)."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from recollect.importers.entries import Entry
-from recollect.importers.jsonstream import UNREADABLE, nested_too_deeply
+from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE
 from recollect.language.text import printable, truncate
+from recollect.model.chat_messages import as_mapping, as_text
 from recollect.model.documents import Json, Passage
 from recollect.model.receipts import Problem
 
@@ -26,22 +19,10 @@ TITLE_LENGTH = 80
 _MAX_REASONS = 20
 _MAX_LINES = 40
 _TAG = re.compile(r"</?[\w-]+>")
-_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,(.*)", re.DOTALL)
 
 
 class Unusable(ValueError):
     """A record without anything to import. The message is the reason."""
-
-
-# -- values ------------------------------------------------------------------
-
-
-def as_mapping(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
-
-
-def as_text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def content_blocks(content: Json) -> list[dict[str, Json]]:
@@ -58,58 +39,6 @@ def content_blocks(content: Json) -> list[dict[str, Json]]:
     return blocks
 
 
-# -- text --------------------------------------------------------------------
-
-
-def as_lines(value: Json) -> str:
-    """A tool's input or output as lines of text. Strings stay as they are."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        return "\n".join(
-            _line(key, item) for key, item in value.items() if not _is_base64(key, value)
-        )
-    if isinstance(value, list):
-        return "\n".join(as_lines(item) for item in value)
-    return json.dumps(value)
-
-
-def _line(key: str, value: Json) -> str:
-    if key in ("command", "cmd") and isinstance(value, list):
-        return f"{key}: {' '.join(map(as_lines, value))}"
-    text = as_lines(value)
-    separator = "\n" if "\n" in text else " "
-    return f"{key}:{separator}{text}"
-
-
-def _is_base64(key: str, parent: dict[str, Json]) -> bool:
-    return key == "base64" or (key == "data" and parent.get("type") == "base64")
-
-
-def unfold_json(text: str) -> str:
-    """Like `as_lines`, for JSON in a string. Text that is not JSON stays as it is."""
-    value = parse_json(text)
-    if value is None:
-        return text
-    return as_lines(value)
-
-
-def parse_json(text: str) -> Json:
-    """The value of JSON in a string; None if it is invalid or nested too deeply."""
-    try:
-        value = json.loads(text, parse_float=_parse_float, parse_constant=str)
-    except (ValueError, RecursionError):
-        return None
-    if nested_too_deeply(value):
-        return None
-    return value
-
-
-def _parse_float(digits: str) -> float | str:
-    value = float(digits)
-    return value if math.isfinite(value) else digits
-
-
 def title_of(passages: Iterable[Passage]) -> str:
     """The first line that the user wrote, or else the first visible line."""
     visible = [p for p in passages if p.visibility == "all" and p.content.strip()]
@@ -124,30 +53,6 @@ def title_of(passages: Iterable[Passage]) -> str:
 
 def first_line(value: str) -> str:
     return truncate(value.strip().split("\n", 1)[0].strip(), TITLE_LENGTH)
-
-
-# -- files in messages -------------------------------------------------------
-
-
-def embedded_file(kind: str, media_type: Json, data: Json) -> dict[str, Json]:
-    """Describe a file in base64: its type, size and hash."""
-    file: dict[str, Json] = {"type": kind, "media_type": as_text(media_type)}
-    if isinstance(data, str):
-        try:
-            raw = base64.b64decode(data)
-        except ValueError:
-            file["bytes"] = len(data) * 3 // 4
-        else:
-            file |= {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
-    return file
-
-
-def linked_file(kind: str, url: Json) -> dict[str, Json]:
-    """Describe a file given by its URL, which may be a data URL."""
-    data_url = _DATA_URL.match(as_text(url))
-    if data_url:
-        return embedded_file(kind, data_url[1], data_url[2])
-    return {"type": kind, "url": as_text(url)}
 
 
 # -- records -----------------------------------------------------------------

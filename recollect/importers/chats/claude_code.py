@@ -23,8 +23,6 @@ from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
     add_records,
-    as_mapping,
-    as_text,
     first_records,
     head_text,
     stem,
@@ -38,6 +36,7 @@ from recollect.importers.chats.claude_code_blocks import (
 )
 from recollect.importers.chats.claude_code_tree import Node, build_tree
 from recollect.importers.entries import Entry
+from recollect.model.chat_messages import as_mapping, as_text
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
 from recollect.model.sources import CLAUDE_CODE

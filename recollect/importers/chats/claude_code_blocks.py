@@ -13,17 +13,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from recollect.importers.chats.agentlog import (
-    Tally,
-    Unusable,
-    as_lines,
-    as_mapping,
-    as_text,
-    content_blocks,
-    embedded_file,
-    linked_file,
-)
+from recollect.importers.chats.agentlog import Tally, Unusable, content_blocks
 from recollect.language.text import moment
+from recollect.model.chat_messages import as_lines, as_text, parse_content
 from recollect.model.documents import Json, Passage
 
 _COMMANDS = ("<command-name>", "<command-message>", "<bash-input>", "<user-memory-input>")
@@ -209,10 +201,9 @@ def _add_block(
     elif type_.endswith("tool_result"):
         _add_tool_result(passages, block, tools)
     elif type_ in ("image", "document"):
-        passages.attachments.append(_file(block, type_))
-        source = as_mapping(block.get("source"))
-        if source.get("type") == "text":
-            _add_text(passages, as_text(source.get("data")))
+        content = parse_content([block])
+        passages.attachments += content.files
+        _add_text(passages, content.text)
     else:
         tally.skip("block type", type_)
 
@@ -256,8 +247,9 @@ def _add_tool_result(
     passages: _Passages, block: Mapping[str, Json], tools: Mapping[str, str]
 ) -> None:
     call = as_text(block.get("tool_use_id"))
-    content, files = _output(block.get("content"))
-    if not content and not files:
+    result = parse_content(block.get("content"))
+    content = result.text
+    if not content and not result.files:
         content = as_lines(passages.record.get("toolUseResult", ""))
     is_error = block.get("is_error")
     if not isinstance(is_error, bool):
@@ -266,40 +258,7 @@ def _add_tool_result(
         content,
         _OUTPUT,
         tool=tools.get(call) or None,
-        attachments=tuple(files),
+        attachments=result.files,
         tool_use_id=call or None,
         is_error=is_error,
     )
-
-
-def _output(content: Json) -> tuple[str, list[Json]]:
-    """The text of a tool's result, and the files in it."""
-    if content is None:
-        return "", []
-    if not isinstance(content, list):
-        return as_lines(content), []
-    texts, files = [], []
-    for block in content:
-        type_ = block.get("type") if isinstance(block, dict) else None
-        if type_ in ("image", "document"):
-            files.append(_file(block, type_))
-        elif type_ == "text":
-            texts.append(as_text(block.get("text")))
-        else:
-            texts.append(as_lines(block))
-    return "\n".join(texts), files
-
-
-def _file(block: Mapping[str, Json], type_: str) -> dict[str, Json]:
-    """Describe an image or document."""
-    source = as_mapping(block.get("source"))
-    if source.get("type") == "url":
-        file = linked_file(type_, source.get("url"))
-    elif source.get("type") == "text":
-        file = {"type": type_, "media_type": as_text(source.get("media_type"))}
-    else:
-        file = embedded_file(type_, source.get("media_type"), source.get("data"))
-    title = as_text(block.get("title"))
-    if title:
-        file["name"] = title
-    return file

@@ -25,8 +25,6 @@ from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
     add_records,
-    as_mapping,
-    as_text,
     first_line,
     first_records,
     head_text,
@@ -42,6 +40,7 @@ from recollect.importers.chats.codex_items import (
 )
 from recollect.importers.entries import Entry
 from recollect.language.text import moment
+from recollect.model.chat_messages import as_mapping, as_text
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
 from recollect.model.sources import CODEX

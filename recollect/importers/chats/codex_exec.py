@@ -11,16 +11,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from recollect.importers.chats.agentlog import (
-    Tally,
-    as_lines,
-    as_mapping,
-    as_text,
-    stem,
-    title_of,
-)
+from recollect.importers.chats.agentlog import Tally, stem, title_of
 from recollect.importers.entries import Entry
 from recollect.language.text import moment
+from recollect.model.chat_messages import as_lines, as_mapping, as_text
 from recollect.model.documents import Document, Json, Passage
 
 EVENT_TYPES = (

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from recollect.importers.chats.agentlog import (
+from recollect.importers.chats.agentlog import content_blocks
+from recollect.model.chat_messages import (
     as_lines,
     as_mapping,
     as_text,
-    content_blocks,
     embedded_file,
     linked_file,
+    parse_file,
     parse_json,
     unfold_json,
 )
@@ -57,7 +58,6 @@ _OUTPUTS = (
     "local_shell_call_output",
 )
 _EMPTY_ITEMS = ("compaction", "compaction_summary", "context_compaction", "ghost_snapshot")
-_FILE_KEYS = ("image_url", "audio_url", "file_data", "file_url", "path")
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ def _message(item: Mapping[str, Json]) -> Iterator[Draft]:
     role = as_text(item.get("role"))
     blocks = content_blocks(item.get("content"))
     texts = [as_text(block.get("text")) for block in blocks]
-    files = tuple(file for file in map(_file, blocks) if file)
+    files = tuple(file for file in map(parse_file, blocks) if file)
     metadata = _strings(item, ("id", "phase"))
     if role == "assistant":
         message = Passage("", role, "", attachments=files, metadata=metadata)
@@ -256,7 +256,7 @@ def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
     if isinstance(output, list):
         texts, files = [], []
         for block in output:
-            file = _file(as_mapping(block))
+            file = parse_file(as_mapping(block))
             if file:
                 files.append(file)
             else:
@@ -271,14 +271,3 @@ def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
         text, files, _ = _output_text(wrapper[key])
         return text, files, metadata
     return as_lines(output), [], {}
-
-
-def _file(block: Mapping[str, Json]) -> dict[str, Json] | None:
-    """Describe an image, recording or file in a message; None for any other block."""
-    type_ = as_text(block.get("type")).removeprefix("input_").removeprefix("output_")
-    if type_ not in ("image", "audio", "file", "local_image"):
-        return None
-    for key in _FILE_KEYS:
-        if isinstance(block.get(key), str):
-            return linked_file(type_, block[key])
-    return {"type": type_}

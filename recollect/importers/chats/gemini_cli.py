@@ -22,19 +22,15 @@ from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
     add_records,
-    as_lines,
-    as_mapping,
-    as_text,
-    embedded_file,
     first_records,
     head_text,
-    parse_json,
     stem,
     title_of,
 )
 from recollect.importers.entries import Entry
 from recollect.importers.records import as_list
 from recollect.language.text import moment
+from recollect.model.chat_messages import as_lines, as_mapping, as_text, embedded_file, parse_json
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
 from recollect.model.sources import GEMINI_CLI

@@ -22,6 +22,12 @@ from recollect.importers.jsonstream import UNREADABLE, peek
 from recollect.importers.records import convert_records
 from recollect.language.text import moment
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
+from recollect.model.chat_messages import (
+    chat_messages,
+    is_response_item,
+    message_passages,
+    sdk_fields,
+)
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Json, Passage
 from recollect.model.fields import CONVERSATION_FIELDS, MESSAGE_FIELDS
 from recollect.model.kinds import CONVERSATION, KINDS
@@ -119,7 +125,10 @@ def _conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     names = _OLD_NAMES if "origin" in record else _NAMES
     identity = _identity(record.get("id")) or ""
     messages = _Messages(identity, names)
-    for number, message in enumerate(record["messages"]):
+    records = record["messages"]
+    if any(map(is_response_item, records)):
+        records = chat_messages(records)
+    for number, message in enumerate(records):
         messages.add(message, number)
     yield from messages.problems
     # An export says if it does not know a date. Files written by hand often have those of messages.
@@ -181,6 +190,8 @@ class _Messages:
     usable: dict[str, Passage] = field(default_factory=dict)
     parents_of_unusable: dict[str, str | None] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    tools: dict[str, str] = field(default_factory=dict)
+    """The names of the tools that were called."""
     has_parents: bool = False
 
     def add(self, record: Json, index: int) -> None:
@@ -190,16 +201,19 @@ class _Messages:
             return
         self.has_parents |= "parent_id" in record
         identity = _identity(record.get("id")) or f"{self.conversation}:{index}"
-        passage = _passage(record, identity, index, self.names)
-        if passage is None:
-            self.parents_of_unusable[identity] = _identity(record.get("parent_id"))
+        message = _passage(record, identity, index, self.names)
+        passages = message_passages(message, record, self.tools)
+        if not passages:
+            self.parents_of_unusable[identity] = message.parent
             self.problems.append(Problem("message without text", where, failed=True))
-        elif identity not in self.usable:
-            self.usable[identity] = passage
-        elif self.usable[identity]._replace(position=index) == passage:
-            self.problems.append(Problem("repeated message", where))
-        else:
-            self.problems.append(Problem("message id used twice", where, failed=True))
+        for passage in passages:
+            stored = self.usable.setdefault(passage.id, passage)
+            if stored is passage:
+                continue
+            if stored._replace(position=index) == passage:
+                self.problems.append(Problem("repeated message", where))
+            else:
+                self.problems.append(Problem("message id used twice", where, failed=True))
 
     def passages(self) -> tuple[Passage, ...]:
         """The messages, each with its parent."""
@@ -228,13 +242,8 @@ class _Messages:
         return identity
 
 
-def _passage(
-    record: Mapping[str, Json], identity: str, index: int, names: _Names
-) -> Passage | None:
-    text = _text(record.get("content"))
-    if text is None:
-        return None
-    content, other_parts = text
+def _passage(record: Mapping[str, Json], identity: str, index: int, names: _Names) -> Passage:
+    """The passage of a message without its content."""
     metadata = _message_metadata(record, names)
     visibility = _one_of(VISIBILITIES, record.get("visibility"))
     if is_marked_human_only(metadata) or is_marked_human_only(record):
@@ -242,7 +251,7 @@ def _passage(
     return Passage(
         id=identity,
         role=_string(record.get("role")),
-        content=content,
+        content="",
         type=_one_of(PASSAGE_TYPES, record.get(names.type)),
         author=_string(record.get("author")),
         model=_string(record.get("model")),
@@ -251,7 +260,7 @@ def _passage(
         created_at=moment(record.get("timestamp")) or moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
         visibility=visibility,
-        attachments=(*_items(record.get("attachments")), *other_parts),
+        attachments=_items(record.get("attachments")),
         citations=_items(record.get("citations")),
         metadata=metadata,
         position=index,
@@ -260,32 +269,11 @@ def _passage(
 
 
 def _message_metadata(record: Mapping[str, Json], names: _Names) -> dict[str, Json]:
-    metadata = _metadata(record, names.message_keys)
+    metadata = _metadata(record, names.message_keys | sdk_fields(record))
     type_ = record.get(names.type)
     if names is _NAMES and type_ is not None and type_ not in PASSAGE_TYPES:
         metadata.setdefault("type", type_)
     return metadata
-
-
-def _text(content: Json) -> tuple[str, list[Json]] | None:
-    """The text, and the parts that are not text.
-
-    Content is a string, or a list of parts as in OpenAI's API. None if there is no text.
-    """
-    if isinstance(content, str):
-        return content, []
-    if not isinstance(content, list):
-        return None
-    texts = [part["text"] for part in content if _is_text(part)]
-    if not texts:
-        return None
-    return "\n".join(texts), [part for part in content if not _is_text(part)]
-
-
-def _is_text(part: Json) -> bool:
-    return (
-        isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
-    )
 
 
 # -- values ------------------------------------------------------------------

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from recollect.model.chat_messages import message_passages
+from recollect.model.documents import Passage
 
 Metadata = dict[str, Any]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
@@ -174,15 +178,31 @@ class SavedInteraction(ConversationResult):
 
 
 class NewMessage(RequestBody):
-    """A message to save."""
+    """A message to save. Messages of OpenAI's and Anthropic's SDKs can be sent as they are."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"role": "user", "content": "Where is my parcel?"}]}
+    )
     id: Name | None = Field(
         None,
         description="An id makes the request idempotent: a message sent twice is stored once.",
     )
     message_id: Name | None = Field(None, description="Alias of `id`.")
     role: Name = Field(description="`user`, `assistant`, `system` or `tool`.")
-    content: str
+    content: str | list[Any] | None = Field(
+        None, description="Text, or a list of parts. Required unless there are tool calls."
+    )
+    tool_calls: list[Any] | None = Field(
+        None, description="The calls of tools, as in OpenAI's API."
+    )
+    tool_call_id: str | None = Field(None, description="The call whose result the message is.")
+    function_call: Metadata | None = None
+    name: str | None = None
+    refusal: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    annotations: list[Any] | None = None
+    audio: Metadata | None = None
     model: str | None = Field(None, description="The model that wrote the message.")
     tool_used: str | None = Field(None, description="The tool whose output the message is.")
     attachments: list[Any] | None = None
@@ -200,6 +220,12 @@ class NewMessage(RequestBody):
         description="`hidden` messages are not shown by default. "
         "`human_only` messages are masked for agents.",
     )
+
+    @model_validator(mode="after")
+    def _require_content(self) -> NewMessage:
+        if not message_passages(Passage("", self.role, ""), self.model_dump(), {}):
+            raise PydanticCustomError("content", "A message needs content or calls of tools")
+        return self
 
 
 class NewConversation(RequestBody):

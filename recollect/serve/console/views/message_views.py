@@ -263,7 +263,12 @@ class _Renderer:
         if result:
             result_passage = result.passage
         outcome = tool_rows.outcome(call, result_passage)
-        return ToolRow(tool_rows.summarize(call.content, diffs), diffs, outcome, result)
+        return ToolRow(
+            tool_rows.summarize(call.content.removeprefix(f"{call.tool}\n"), diffs),
+            diffs,
+            outcome,
+            result,
+        )
 
     def _render(self, passage: Passage, tool: ToolRow | None) -> tuple[Markup, int]:
         if tool and tool.diffs:

@@ -17,6 +17,7 @@ from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.text import bound, identifier, truncate
 from recollect.library import Library
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
+from recollect.model.chat_messages import message_passages
 from recollect.model.documents import Json, Passage
 from recollect.model.fields import conversation_shape
 from recollect.persistence import PersistenceApi
@@ -65,8 +66,9 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
             _check_parents(passages)
         created = _create(api, id, conversation)
         access.check_reach(library, created["id"])
-        numbered_passages = _number_messages(created["id"], passages)
-        added = _add_new_messages(library, created["id"], numbered_passages)
+        numbered = [p.id or f"{created['id']}:{number}" for number, p in enumerate(passages)]
+        parts = _with_parts(passages, conversation.messages, numbered)
+        added = _add_new_messages(library, created["id"], parts)
         if added:
             created = conversation_shape(library.summary(created["id"]))
         return created, is_new or bool(added)
@@ -105,16 +107,6 @@ def _create(
         return api.create_conversation(*fields)
 
 
-def _number_messages(conversation_id: str, passages: Sequence[Passage]) -> list[Passage]:
-    """Derive missing ids from positions, so that the same request yields the same messages."""
-    numbered = []
-    for number, passage in enumerate(passages):
-        if not passage.id:
-            passage = passage._replace(id=f"{conversation_id}:{number}")
-        numbered.append(passage)
-    return numbered
-
-
 @router.post(
     "/conversations/messages",
     summary="Save an interaction",
@@ -127,7 +119,9 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
 
     The conversation of the session is created if it does not exist.
     """
-    passages = _with_ids(_passages(interaction.messages))
+    messages = _passages(interaction.messages)
+    ids = [message.id or str(uuid.uuid4()) for message in messages]
+    passages = _with_parts(messages, interaction.messages, ids)
 
     def save(library: Library) -> dict[str, Json]:
         api = PersistenceApi(library)
@@ -137,7 +131,7 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
             _check_parents(passages)
             title = interaction.title
             if title is None:
-                title = _default_title(interaction.messages)
+                title = _default_title(passages)
             conversation = api.create_conversation(
                 session_id=interaction.session_id, title=title, namespace=interaction.namespace
             )
@@ -148,7 +142,7 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
             "conversation_id": conversation["id"],
             "session_id": interaction.session_id,
             "created": is_new,
-            "message_ids": [passage.id for passage in passages],
+            "message_ids": ids,
             "added": added,
         }
 
@@ -171,13 +165,14 @@ def add_message(
 
     The request is idempotent if the message has an `id`: a message sent twice is stored once.
     """
-    passages = _with_ids(_passages([message]))
+    (base,) = _passages([message])
+    passages = _with_parts([base], [message], [base.id or str(uuid.uuid4())])
     with access.write() as library, not_found_as(NO_CONVERSATION):
         conversation_id = library.summary(conversation_id).id
         added = _add_new_messages(library, conversation_id, passages)
     body = {
         "success": True,
-        "message_id": passages[0].id,
+        "message_id": passages[-1].id,
         "conversation_id": conversation_id,
         "created": bool(added),
     }
@@ -201,7 +196,7 @@ def _passage(message: schemas.NewMessage) -> Passage:
     return Passage(
         one_value(message.id, message.message_id, "id", "message_id") or "",
         message.role,
-        message.content,
+        "",
         author=message.author,
         model=message.model,
         tool=message.tool_used,
@@ -225,12 +220,14 @@ def _parse_timestamp(text: str | None) -> datetime | None:
         ) from None
 
 
-def _with_ids(passages: Sequence[Passage]) -> list[Passage]:
-    completed = []
-    for passage in passages:
-        if not passage.id:
-            passage = passage._replace(id=str(uuid.uuid4()))
-        completed.append(passage)
+def _with_parts(
+    passages: Sequence[Passage], messages: Sequence[schemas.NewMessage], ids: Sequence[str]
+) -> list[Passage]:
+    """The passages with these ids and the contents of the messages."""
+    tools: dict[str, str] = {}
+    completed: list[Passage] = []
+    for passage, message, id_ in zip(passages, messages, ids, strict=True):
+        completed += message_passages(passage._replace(id=id_), message.model_dump(), tools)
     return completed
 
 
@@ -262,10 +259,9 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
         raise _unknown_parent() from None
 
 
-def _default_title(messages: Sequence[schemas.NewMessage]) -> str:
+def _default_title(passages: Sequence[Passage]) -> str:
     """The beginning of the first user message that everyone may read."""
-    for message in messages:
-        is_public = message.visibility == "all" and not is_marked_human_only(message.metadata or {})
-        if message.role == "user" and is_public:
-            return truncate(message.content, _TITLE_LENGTH)
+    for passage in passages:
+        if (passage.role, passage.type, passage.visibility) == ("user", "message", "all"):
+            return truncate(passage.content, _TITLE_LENGTH)
     return ""
