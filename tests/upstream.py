@@ -86,6 +86,11 @@ class StandIn:
             return plain({"id": request.path.rsplit("/models/")[-1], "object": "model"})
         if request.path.endswith("/embeddings"):
             return plain({"object": "list", "data": [{"index": 0, "embedding": [0.5, 0.25]}]})
+        if request.path.endswith("/responses"):
+            self.counter += 1
+            text = f"Answer {self.counter}"
+            reply = response(text_item(text), id=f"resp_{self.counter}")
+            return response_stream(reply) if request.json.get("stream") else reply
         try:
             body = request.json
             question = text_of(body["messages"][-1])
@@ -136,6 +141,71 @@ def completion(*texts: str, **message: Any) -> Reply:
             "usage": {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8},
         }
     )
+
+
+def text_item(text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+
+
+def call_item(name: str, arguments: str, id: str) -> dict[str, Any]:
+    return {
+        "type": "function_call",
+        "id": f"fc_{id}",
+        "call_id": id,
+        "name": name,
+        "arguments": arguments,
+        "status": "completed",
+    }
+
+
+def response(*items: dict[str, Any], id: str = "resp_1") -> Reply:
+    """An answer of the Responses API."""
+    return plain(
+        {
+            "id": id,
+            "object": "response",
+            "created_at": 1_700_000_000,
+            "model": MODEL,
+            "status": "completed",
+            "output": list(items),
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+    )
+
+
+def response_stream(whole: Reply, **more: Any) -> Reply:
+    """The same answer as events, the text in pieces of four characters."""
+    answer = json.loads(whole.body)
+    unfinished = {**answer, "status": "in_progress", "output": []}
+    steps: list[dict[str, Any]] = [{"type": "response.created", "response": unfinished}]
+    for index, item in enumerate(answer["output"]):
+        place = {"output_index": index, "item_id": item["id"]}
+        start = {**item, "content": []} if "content" in item else item
+        steps.append({"type": "response.output_item.added", "item": start, **place})
+        for part in item.get("content", ()):
+            empty = {**part, "text": ""}
+            place["content_index"] = 0
+            steps.append({"type": "response.content_part.added", "part": empty, **place})
+            for n in range(0, len(part["text"]), 4):
+                delta = part["text"][n : n + 4]
+                step = {"type": "response.output_text.delta", "delta": delta, "logprobs": []}
+                steps.append({**step, **place})
+        steps.append({"type": "response.output_item.done", "item": item, **place})
+    steps.append({"type": "response.completed", "response": answer})
+    pieces = [
+        f"event: {step['type']}\ndata: {json.dumps({**step, 'sequence_number': n})}\n\n".encode()
+        for n, step in enumerate(steps)
+    ]
+    return event_stream(b"", pieces, **more)
 
 
 def events(

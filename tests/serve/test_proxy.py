@@ -19,13 +19,17 @@ from upstream import (
     MODEL,
     Reply,
     StandIn,
+    call_item,
     completion,
     compress,
     event_stream,
     events,
     plain,
+    response,
+    response_stream,
     running,
     stream,
+    text_item,
 )
 
 from recollect.library import Library
@@ -366,6 +370,81 @@ def test_tool_calls_and_results_are_recorded(
     ]
 
 
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_responses_and_their_calls_of_tools_are_recorded(
+    client: openai.OpenAI, upstream: StandIn, service: Service, is_stream: bool
+) -> None:
+    thoughts = {"type": "summary_text", "text": "I need the weather."}
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [thoughts]}
+    reply = response(reasoning, call_item("weather", '{"city": "Rome"}', "call_1"))
+    upstream.replies.append(response_stream(reply) if is_stream else reply)
+    items: list[Any] = [user_says("Weather?")]
+    if is_stream:
+        with client.responses.stream(model=MODEL, input=items, instructions="Be kind.") as events:
+            answer = events.get_final_response()
+    else:
+        answer = client.responses.create(model=MODEL, input=items, instructions="Be kind.")
+    items += answer.output
+    items.append({"type": "function_call_output", "call_id": "call_1", "output": "Sunny"})
+    last = client.responses.create(model=MODEL, input=items, stream=is_stream)
+    for _ in last if is_stream else ():
+        pass
+    document = only(service)
+    assert [(p.type, p.tool, p.content) for p in document.passages] == [
+        ("context", None, "Be kind."),
+        ("message", None, "Weather?"),
+        ("thinking", None, "I need the weather."),
+        ("tool_call", "weather", "weather\ncity: Rome"),
+        ("tool_result", "weather", "Sunny"),
+        ("message", None, "Answer 1"),
+    ]
+    assert all(passage.canonical for passage in document.passages)
+    assert document.passages[-1].metadata["response_id"] == "resp_1"
+
+
+def test_a_response_continues_the_one_before_it_also_after_a_restart(
+    place: str, service: Service, upstream: StandIn
+) -> None:
+    def ask(question: str, **more: Any) -> str:
+        with openai.OpenAI(base_url=f"{address}/v1", api_key=CLIENTS_KEY) as client:
+            id_: str = client.responses.create(model=MODEL, input=question, **more).id
+            client.responses.create(model=MODEL, input="Something else?")
+            return id_
+
+    with serving(service) as address:
+        first = ask("One?")
+        second = ask("Two?", previous_response_id=first)
+    service.close()
+    other = Service(library_place(place), service.config)
+    try:
+        with serving(other) as address:
+            ask("Three?", previous_response_id=second)
+        document = next(d for d in conversations(other) if d.title == "One?")
+    finally:
+        other.close()
+    assert canonical(document) == ["One?", "Answer 1", "Two?", "Answer 3", "Three?", "Answer 5"]
+
+
+def test_a_conversation_of_the_responses_api_is_a_session(
+    client: openai.OpenAI, service: Service
+) -> None:
+    for question in ("One?", "Two?"):
+        client.responses.create(model=MODEL, input=question, conversation="conv_1")
+    assert canonical(only(service)) == ["One?", "Answer 1", "Two?", "Answer 2"]
+
+
+def test_a_response_that_breaks_off_is_saved_in_part(
+    http: httpx.Client, upstream: StandIn, service: Service
+) -> None:
+    whole = response_stream(response(text_item("Once upon a time")))
+    upstream.replies.append(event_stream(b"", whole.pieces[:6], cut=True))
+    with pytest.raises(httpx.RemoteProtocolError):
+        http.post("/v1/responses", json={"model": MODEL, "input": "Tell", "stream": True})
+    question, answer = only(service).passages
+    assert (question.content, answer.content) == ("Tell", "Once upon a ")
+    assert answer.metadata["interrupted"] is True
+
+
 def test_several_choices_are_branches(
     http: httpx.Client, upstream: StandIn, service: Service
 ) -> None:
@@ -650,53 +729,49 @@ def test_an_invalid_setting_is_a_server_error(
 # -- other routes --------------------------------------------------------
 
 
-def test_models_and_embeddings_are_passed_on_but_not_recorded(
-    client: openai.OpenAI, upstream: StandIn, service: Service
+def test_everything_else_is_passed_on_unrecorded_and_a_header_says_so(
+    client: openai.OpenAI, http: httpx.Client, upstream: StandIn, service: Service
 ) -> None:
     assert [m.id for m in client.models.list()] == [MODEL]
     assert client.models.retrieve("org/model a").object == "model"
-    assert client.embeddings.create(model="m", input="x", encoding_format="float").data[
-        0
-    ].embedding == [0.5, 0.25]
-    assert [request.path for request in upstream.requests] == [
-        "/v1/models",
-        "/v1/models/org/model%20a",
-        "/v1/embeddings",
+    vectors = client.embeddings.create(model="m", input="x", encoding_format="float")
+    assert vectors.data[0].embedding == [0.5, 0.25]
+    file = {"id": "f1", "object": "file", "bytes": 1, "created_at": 1, "filename": "a.txt"}
+    upstream.replies.append(plain({**file, "purpose": "assistants", "status": "processed"}))
+    assert client.files.create(file=("a.txt", b"x"), purpose="assistants").id == "f1"
+    upstream.replies.append(plain({"id": "f1", "object": "file", "deleted": True}))
+    assert client.files.delete("f1").deleted
+    upstream.replies.append(Reply(200, {"Content-Type": "text/html"}, [b"<script>1</script>"]))
+    content = http.get("/v1/files/f1/content", params={"a": "b c"})
+    assert (content.text, content.headers["x-recollect-recorded"]) == ("<script>1</script>", "no")
+    assert content.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert [(request.method, request.path) for request in upstream.requests] == [
+        ("GET", "/v1/models"),
+        ("GET", "/v1/models/org/model%20a"),
+        ("POST", "/v1/embeddings"),
+        ("POST", "/v1/files"),
+        ("DELETE", "/v1/files/f1"),
+        ("GET", "/v1/files/f1/content?a=b+c"),
     ]
+    assert b'filename="a.txt"' in upstream.requests[3].body
     assert conversations(service) == []
 
 
 @pytest.mark.parametrize(
     "path", ["..", "../files", "a/../../files", "%2e%2e/files", "a//b", ".", "x/%2E%2E/%2E%2E/f"]
 )
-def test_a_model_name_cannot_reach_other_paths(address: str, upstream: StandIn, path: str) -> None:
+@pytest.mark.parametrize("folder", ["models", "files"])
+def test_a_path_cannot_reach_other_paths(
+    address: str, upstream: StandIn, folder: str, path: str
+) -> None:
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall(
-            f"GET /v1/models/{path} HTTP/1.1\r\nHost: {host}:{port}\r\n".encode()
+            f"GET /v1/{folder}/{path} HTTP/1.1\r\nHost: {host}:{port}\r\n".encode()
             + b"Connection: close\r\n\r\n"
         )
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))
     assert answer.startswith(b"HTTP/1.1 404") and upstream.requests == []
-
-
-@pytest.mark.parametrize(
-    "method, path",
-    [
-        ("POST", "/v1/responses"),
-        ("GET", "/v1/files"),
-        ("POST", "/v1/completions"),
-        ("GET", CHAT),
-        ("DELETE", "/v1/models/x"),
-    ],
-)
-def test_unsupported_routes_are_rejected_with_an_explanation(
-    http: httpx.Client, upstream: StandIn, method: str, path: str
-) -> None:
-    answer = http.request(method, path)
-    assert answer.status_code == 404
-    assert "/v1/chat/completions" in answer.json()["error"]["message"]
-    assert upstream.requests == []
 
 
 # -- keys ------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from recollect.model.chat_messages import as_mapping, as_text
+from recollect.model.chat_messages import as_mapping, as_text, chat_messages
 from recollect.model.documents import Json
 
 READABLE_ENCODINGS = ("gzip", "x-gzip", "deflate", "identity")
@@ -21,6 +21,7 @@ READABLE_ENCODINGS = ("gzip", "x-gzip", "deflate", "identity")
 MAX_BYTES = 64_000_000
 _MAX_CHOICES = 128
 
+_LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _CONTENT = re.compile(r'"message"\s*:\s*\{.*?"content"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 _BROKEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
@@ -161,6 +162,8 @@ class _PlainBody:
             if complete:
                 return None
             return self._partial_answer()
+        if isinstance(value.get("output"), list):
+            return _response_answer(value["output"], value)
         items = [as_mapping(choice) for choice in _as_list(value.get("choices"))][:_MAX_CHOICES]
         choices = [
             Choice(
@@ -197,6 +200,7 @@ class _EventStream:
         self._room = limit
         self._fields: dict[str, Json] = {}
         self._choices: dict[int, _ChoicePieces] = {}
+        self._items = _ItemPieces()
         self._has_error = False
         self.has_ended = False
         self.is_full = False
@@ -239,7 +243,11 @@ class _EventStream:
             self._add_chunk(chunk)
 
     def _add_chunk(self, chunk: Mapping[str, Json]) -> None:
-        self._has_error |= bool(chunk.get("error"))
+        self._has_error |= bool(chunk.get("error")) or chunk.get("type") == "error"
+        if as_text(chunk.get("type")).startswith("response."):
+            self._items.add(chunk)
+            self.has_ended |= chunk["type"] in _LAST_EVENTS
+            self._fields = as_mapping(chunk.get("response")) or self._fields
         for name in ("id", "model", "usage"):
             if chunk.get(name):
                 self._fields[name] = chunk[name]
@@ -258,6 +266,12 @@ class _EventStream:
             self._add_line(b"")
             self._line.clear()
             self._scan_start = 0
+        items = self._items.items()
+        if items:
+            fields = {"status": "in_progress", **self._fields}
+            if self._has_error or self.is_full:
+                fields["status"] = "failed"
+            return _response_answer(items, fields)
         choices = [
             Choice(index, pieces.message(), pieces.finish_reason)
             for index, pieces in sorted(self._choices.items())
@@ -267,6 +281,40 @@ class _EventStream:
         if self._has_error or self.is_full:
             is_complete = False
         return _make_answer(choices, self._fields, is_complete=is_complete)
+
+
+@dataclass(slots=True)
+class _ItemPieces:
+    """The output of a stream of the Responses API, as far as it has arrived."""
+
+    done: dict[int, Json] = field(default_factory=dict)
+    texts: dict[int, list[str]] = field(default_factory=dict)
+    """The pieces of the text of each item."""
+
+    def add(self, event: Mapping[str, Json]) -> None:
+        number = _number(event.get("output_index"), 0)
+        if event["type"] == "response.output_item.done":
+            self.done[number] = event.get("item")
+        elif event["type"] in ("response.output_text.delta", "response.refusal.delta"):
+            self.texts.setdefault(number, []).append(as_text(event.get("delta")))
+        for place, item in enumerate(_as_list(as_mapping(event.get("response")).get("output"))):
+            self.done[place] = item
+
+    def items(self) -> list[Json]:
+        items = {
+            number: {"role": "assistant", "content": "".join(pieces)}
+            for number, pieces in self.texts.items()
+        }
+        return [item for _, item in sorted((items | self.done).items())]
+
+
+def _response_answer(items: list[Json], fields: Mapping[str, Json]) -> Answer | None:
+    """The answer in the output of the Responses API: one message."""
+    messages = [m for m in chat_messages(items) if m["role"] == "assistant"]
+    reason = as_mapping(fields.get("incomplete_details")).get("reason") or fields.get("status")
+    choices = [Choice(0, message, as_text(reason) or None) for message in messages[:1]]
+    is_complete = fields.get("status") in (None, "completed", "incomplete")
+    return _make_answer(choices, fields, is_complete=is_complete)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Record requests to a model and its answers as conversations.
 
 The messages of a request are saved before they are sent to the model, and the answer when it has
-arrived. A request belongs to the conversation that its session names, or else to the one that its
-history continues (see `turns`).
+arrived. A request belongs to the conversation that its session names, or else to the one with the
+response or the history that it continues (see `turns`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ from recollect.capture.proxy.turns import (
 from recollect.library import Library
 from recollect.model.chat_messages import link_parts
 from recollect.model.documents import Document, Json, Passage
+from recollect.model.search import Filter
 from recollect.model.sources import PROXY
 
 _MAX_LOOKUPS = 100  # the last answers of a request that are looked up
 _TAIL = 200  # messages that are searched for a shortened history
+_RECENT_CONVERSATIONS = 100  # those in which an earlier response is searched,
+_RECENT_MESSAGES = 20  # and how many of their last messages
 _RETRY_SECONDS = 600.0
 _MAX_UNANSWERED = 1_000
 
@@ -47,6 +50,8 @@ class ChatRequest:
     project: str = "default"
     is_retry: bool = False
     """Whether the client says that it has sent this before."""
+    previous_response: str | None = None
+    """The id of the response that the messages continue, if they have no history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ class Recorder:
             if start is None:
                 start = history.find_tail(library, conversation)
         else:
-            start = history.find(library)
+            start = _find_response(library, request.previous_response) or history.find(library)
             if start is not None:
                 conversation = start.conversation
             else:
@@ -268,6 +273,20 @@ class _History:
             for match, id_ in library.conversations_with(PROXY.name, ids)
             if match == conversation
         }
+
+
+def _find_response(library: Library, response: str | None) -> _Start | None:
+    """Start after a response that was recorded in one of the latest conversations."""
+    if response is None:
+        return None
+    filter = Filter.of(sources=PROXY.name)
+    for summary in library.conversation_page(filter, limit=_RECENT_CONVERSATIONS)[0]:
+        first = max(0, summary.message_count - _RECENT_MESSAGES)
+        messages, _ = library.messages(summary.id, first, _RECENT_MESSAGES)
+        for message in messages:
+            if message.metadata.get("response_id") == response:
+                return _Start(summary.id, 0, message.id, hash_of_id(message.id))
+    return None
 
 
 def _chain_hashes(turns: Sequence[Turn], start: str = "") -> list[str]:

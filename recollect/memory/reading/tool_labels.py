@@ -75,7 +75,7 @@ def tool_label(result: Passage, call: Passage | None, project: str) -> ToolLabel
     verb = _VERB_OF.get(name.casefold(), f"Used {name}:")
     argument = _main_argument(parse_arguments(content), content, project)
     short = _shorten(argument)
-    if not short:
+    if short in ("", tool):
         return ToolLabel(verb.removesuffix(":"), False)
     is_whole = short == argument and "\n" not in content.strip()
     return ToolLabel(f"{verb} {short}", is_whole)

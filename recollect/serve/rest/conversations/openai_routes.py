@@ -3,7 +3,9 @@
 A client whose base URL is this server's `/v1` gets the responses of the model server, byte for
 byte, and its conversations are saved. Two request headers are for this server only:
 `X-Recollect-Session` names the conversation, and `X-Recollect-Namespace` the project of a new one.
-The response header `X-Recollect-Conversation` says where the conversation was saved.
+The response header `X-Recollect-Conversation` says where the conversation was saved. Every other
+part of the API is passed on; the response header `X-Recollect-Recorded: no` says that nothing was
+saved.
 """
 
 from __future__ import annotations
@@ -21,10 +23,11 @@ from starlette.types import Receive, Scope, Send
 from recollect.capture.proxy.answers import AnswerReader, decompress
 from recollect.capture.proxy.recording import ChatRequest, Recording
 from recollect.capture.proxy.upstream import NoAnswer, Upstream, response_headers
+from recollect.model.chat_messages import as_mapping, as_text, chat_messages
 from recollect.model.documents import Json
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import CHAT
-from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
+from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.monitoring import logs
 from recollect.serve.http.routing import DeferredRoute
@@ -42,10 +45,6 @@ from recollect.settings import LIMITS
 if TYPE_CHECKING:
     import httpx
 
-SUPPORTED = (
-    "POST /v1/chat/completions (recorded), GET /v1/models, GET /v1/models/{model} and "
-    "POST /v1/embeddings"
-)
 _SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is saved
 
 router = APIRouter(tags=["openai"], route_class=DeferredRoute)
@@ -81,13 +80,22 @@ async def create_completion(access: AccessTo, request: Request) -> Response:
 
     The question is saved before it is passed on, and the answer before its end reaches you.
     """
-    upstream = require_upstream(access)
-    session, project = _session_and_project(request)
-    body = await request.body()
-    recording = await save_on_the_side(
-        access, lambda: _begin_recording(access, upstream, body, session, project)
-    )
-    return _Relay(access, upstream, "/chat/completions", body, recording)
+    return await _record(access, request, "/chat/completions")
+
+
+@router.post(
+    "/v1/responses",
+    summary="Create a response",
+    responses=_responses("The model's response, unchanged."),
+    openapi_extra=_REQUEST_BODY,
+)
+@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
+async def create_response(access: AccessTo, request: Request) -> Response:
+    """Passes the request on to the model server and records the conversation, as for chats.
+
+    A `conversation` names the session, and a `previous_response_id` continues that response.
+    """
+    return await _record(access, request, "/responses")
 
 
 @router.get("/v1/models", summary="List models", responses=_responses("The models, unchanged."))
@@ -105,42 +113,40 @@ async def list_models(access: AccessTo) -> Response:
 @route_policy(READ, CONVERSATIONS)
 async def get_model(access: AccessTo, model: str) -> Response:
     """Returns one model of the model server."""
-    segments = model.split("/")
-    if {"", ".", ".."} & set(segments):  # the model server must not resolve these
-        raise Problem(404, "There is no such model.")
-    path = "/".join(quote(segment, safe="") for segment in segments)
-    return _pass_on(access, f"/models/{path}", b"")
-
-
-@router.post(
-    "/v1/embeddings",
-    summary="Create embeddings",
-    responses=_responses("The embeddings, unchanged."),
-    openapi_extra=_REQUEST_BODY,
-)
-@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT)
-async def create_embeddings(access: AccessTo, request: Request) -> Response:
-    """Passes the request on to the model server. Nothing is recorded."""
-    return _pass_on(access, "/embeddings", await request.body())
+    return _pass_on(access, f"/models/{model}", b"")
 
 
 @router.api_route(
-    "/v1/{path:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False
+    "/v1/{path:path}",
+    methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+    include_in_schema=False,
 )
-@route_policy(ANY_SCOPE)
-async def refuse(path: str) -> Response:
-    """Refuse everything else, so that nobody believes it is recorded."""
-    raise Problem(
-        404,
-        f"This part of OpenAI's API is neither passed on nor recorded. Supported: {SUPPORTED}.",
-    )
+@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
+async def pass_on(access: AccessTo, request: Request, path: str) -> Response:
+    """Passes everything else on. Nothing is recorded, and a header says so."""
+    return _pass_on(access, f"/{path}", await request.body())
 
 
 def _pass_on(access: Access, path: str, body: bytes) -> Response:
+    segments = path.removeprefix("/").split("/")
+    if {"", ".", ".."} & set(segments):  # the model server must not resolve these
+        raise Problem(404, "There is no such path.")
+    path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
     return _Relay(access, require_upstream(access), path, body, None)
 
 
 # -- recording -----------------------------------------------------------------
+
+
+async def _record(access: Access, request: Request, path: str) -> Response:
+    """Save the question, pass it on, and save the answer."""
+    upstream = require_upstream(access)
+    session, project = _session_and_project(request)
+    body = await request.body()
+    recording = await save_on_the_side(
+        access, lambda: _begin_recording(access, upstream, body, session, project)
+    )
+    return _Relay(access, upstream, path, body, recording)
 
 
 def _session_and_project(request: Request) -> tuple[str | None, str]:
@@ -170,8 +176,13 @@ def _begin_recording(
     request = _parse_request(body, headers.get("content-encoding", ""))
     if request is None:
         return None
-    session = session or _session_in(request)
-    chat_request = ChatRequest(request["messages"], session, project, is_retry)
+    chat_request = ChatRequest(
+        _messages_in(request),
+        session or _session_in(request),
+        project,
+        is_retry,
+        as_text(request.get("previous_response_id")) or None,
+    )
     with access.write() as library:
         recording = upstream.recorder.begin(library, access.principal.user, chat_request)
         if recording is not None:
@@ -193,17 +204,31 @@ def _parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
         request: Json = json.loads(plain)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(request, dict) or not isinstance(request.get("messages"), list):
-        return None
-    return request
+    return request if isinstance(request, dict) else None
+
+
+def _messages_in(request: dict[str, Json]) -> list[Json]:
+    """The messages of a chat, or the instructions and the input of a response."""
+    messages = request.get("messages", request.get("input"))
+    if isinstance(messages, str):
+        messages = [{"role": "user", "content": messages}]
+    if not isinstance(messages, list):
+        return []
+    if "messages" in request:
+        return messages
+    prompt = as_text(request.get("instructions"))
+    prompts = [{"role": "system", "content": prompt}] if prompt else []
+    return chat_messages([*prompts, *messages])
 
 
 def _session_in(request: dict[str, Json]) -> str | None:
-    """The session in the request's own metadata."""
-    metadata = request.get("metadata")
-    if not isinstance(metadata, dict):
-        return None
-    session = metadata.get("session_id")
+    """The session in the request's own metadata, or its conversation at the model server."""
+    conversation = request.get("conversation")
+    session = (
+        as_mapping(request.get("metadata")).get("session_id")
+        or as_mapping(conversation).get("id")
+        or conversation
+    )
     if isinstance(session, str) and 1 <= len(session.strip()) <= MAX_SESSION_LENGTH:
         return session.strip()
     return None
@@ -269,7 +294,10 @@ class _Relay(Response):
 
     async def _send_response(self, response: httpx.Response, send: Send) -> None:
         headers = response_headers(response)
+        headers.append((b"content-security-policy", b"default-src 'none'; sandbox"))
         tape = None
+        if self._recording is None:
+            headers.append((b"x-recollect-recorded", b"no"))
         if self._recording is not None:
             conversation_id = self._recording.conversation.encode("latin-1", "replace")
             headers.append((b"x-recollect-conversation", conversation_id))
