@@ -63,7 +63,9 @@ def _connect_guarded(uri: str, size: int, *, alone: bool = False) -> apsw.Connec
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
         db.execute(
             "pragma ignore_check_constraints = on; pragma query_only = on;"
-            " pragma cache_size = -16384; select 1 from sqlite_schema limit 1"
+            # The parser may not write files.
+            " pragma cache_size = -16384; pragma temp_store = memory;"
+            " select 1 from sqlite_schema limit 1"
         ).fetchall()
     except BaseException:  # nobody else would close the connection
         db.close()
@@ -92,3 +94,13 @@ def has_shared_pages(db: apsw.Connection, table: str) -> bool:
 
 def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def columns(db: apsw.Connection, table: str) -> frozenset[str]:
+    """The columns of a table, in lower case; empty for a view or a virtual table."""
+    rows = db.execute(  # a virtual table has no root page
+        "select c.name from sqlite_schema t, pragma_table_info(t.name) c"
+        " where t.type = 'table' and t.rootpage > 0 and t.name = ? collate nocase",
+        (table,),
+    )
+    return frozenset(str(name).lower() for (name,) in rows)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import codecs
 import io
 import json
-import math
 import re
 import zlib
 from collections.abc import Collection, Iterator
@@ -26,7 +25,7 @@ import orjson
 
 from recollect.errors import UnsafeFile
 from recollect.importers.entries import Entry
-from recollect.model.chat_messages import nested_too_deeply
+from recollect.model.chat_messages import nested_too_deeply, parse_float
 from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
@@ -75,13 +74,8 @@ def _parse_int(digits: str) -> int | str:
     return int(digits) if len(digits) <= _MAX_DIGITS else digits
 
 
-def _parse_float(digits: str) -> float | str:
-    value = float(digits)
-    return value if math.isfinite(value) else digits
-
-
 _DECODER = json.JSONDecoder(
-    parse_int=_parse_int, parse_float=_parse_float, parse_constant=str, strict=False
+    parse_int=_parse_int, parse_float=parse_float, parse_constant=str, strict=False
 )
 
 

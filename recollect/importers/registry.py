@@ -15,10 +15,12 @@ from recollect.importers.chats import (
     claude_code,
     codex,
     gemini_cli,
+    letta,
     own,
 )
 from recollect.importers.entries import Entry, Visit, entries, visit_all
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
+from recollect.importers.session_databases import DATABASES
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
 from recollect.model.receipts import Problem
@@ -36,7 +38,17 @@ class Format(Protocol):
 
 
 _FORMATS: dict[str, tuple[Format, ...]] = {
-    CONVERSATION: (own, chatgpt, claude, claude_code, codex, gemini_cli, chatgpt_browser),
+    CONVERSATION: (
+        own,
+        chatgpt,
+        claude,
+        claude_code,
+        codex,
+        gemini_cli,
+        letta,
+        chatgpt_browser,
+        *DATABASES,
+    ),
     NOTE: (notes,),
     MEDIA: (subtitles, media),
     CHARACTER: (characters,),

@@ -98,7 +98,7 @@ def unfold_json(text: str) -> str:
 def parse_json(text: str) -> Json:
     """The value of JSON in a string; None if it is invalid or nested too deeply."""
     try:
-        value = json.loads(text, parse_float=_parse_float, parse_constant=str)
+        value = json.loads(text, parse_float=parse_float, parse_constant=str)
     except (ValueError, RecursionError):
         return None
     if nested_too_deeply(value):
@@ -106,7 +106,8 @@ def parse_json(text: str) -> Json:
     return value
 
 
-def _parse_float(digits: str) -> float | str:
+def parse_float(digits: str) -> float | str:
+    """A number of JSON; its digits if it is too large."""
     value = float(digits)
     return value if math.isfinite(value) else digits
 
@@ -164,7 +165,9 @@ def parse_file(block: Mapping[str, Json]) -> dict[str, Json] | None:
     elif fields.get("type") == "text":
         file = {"type": kind, "media_type": as_text(fields.get("media_type"))}
     elif kind == "audio" and "data" in fields:
-        file = embedded_file(kind, f"audio/{as_text(fields.get('format'))}", fields["data"])
+        file = embedded_file(
+            kind, "format" in fields and f"audio/{fields['format']}", fields["data"]
+        )
     elif "data" in fields:
         file = embedded_file(kind, fields.get("media_type"), fields["data"])
     elif as_text(fields.get("file_data")).startswith("data:") or "url" in fields:
@@ -183,7 +186,8 @@ def parse_file(block: Mapping[str, Json]) -> dict[str, Json] | None:
 # -- content -----------------------------------------------------------------
 
 
-def _as_blocks(content: Json) -> list[Json]:
+def as_blocks(content: Json) -> list[Json]:
+    """The parts of a content, which may be a single text."""
     if isinstance(content, list):
         return content
     return [] if content is None else [content]
@@ -202,26 +206,27 @@ def parse_content(content: Json) -> Content:
         return Content()
     if not isinstance(content, list):
         return Content(as_lines(content))
-    blocks = [part if isinstance(part, dict) else {"text": as_lines(part)} for part in content]
-    files = [file for file in map(parse_file, blocks) if file is not None]
-    refusals = (as_text(b.get("refusal")) for b in blocks if b.get("type") == "refusal")
-    lists = (b.get(name) for b in blocks for name in ("annotations", "citations"))
-    citations = chain.from_iterable(value for value in lists if isinstance(value, list))
-    return Content(
-        "\n".join(filter(None, map(_block_text, blocks))),
-        tuple(files),
-        "\n".join(filter(None, refusals)),
-        tuple(citations),
-    )
-
-
-def _block_text(block: Mapping[str, Json]) -> str:
-    source = as_mapping(block.get("source"))
-    if parse_file(block) is not None:
-        return as_text(source.get("data")) if source.get("type") == "text" else ""
-    if "text" in block or "content" in block:
-        return as_text(block.get("text")) or as_text(block.get("content"))
-    return "" if block.get("type") == "refusal" else as_lines(dict(block))
+    texts: list[str] = []
+    files: list[Json] = []
+    refusals: list[str] = []
+    citations: list[Json] = []
+    for part in content:
+        block = part if isinstance(part, dict) else {"text": as_lines(part)}
+        file = parse_file(block)
+        if file is not None:
+            files.append(file)
+            source = as_mapping(block.get("source"))
+            block = {"text": source.get("data") if source.get("type") == "text" else ""}
+        if block.get("type") == "refusal":
+            refusals.append(as_text(block.get("refusal")))
+        elif "text" in block or "content" in block:
+            texts.append(as_text(block.get("text")) or as_text(block.get("content")))
+        else:
+            texts.append(as_lines(block))
+        for name in ("annotations", "citations"):
+            citations += block[name] if isinstance(block.get(name), list) else ()
+    text, refusal = ("\n".join(filter(None, pieces)) for pieces in (texts, refusals))
+    return Content(text, tuple(files), refusal, tuple(citations))
 
 
 class Call(NamedTuple):
@@ -240,15 +245,28 @@ class Call(NamedTuple):
 
 def calls_in(message: Mapping[str, Json]) -> list[Call]:
     """The calls of a message: in its content, or in fields of its own."""
-    blocks = message.get("content")
-    calls = [block for block in blocks if _is_call(block)] if isinstance(blocks, list) else []
-    tool_calls = message.get("tool_calls")
-    if isinstance(tool_calls, list):
-        calls += [call for call in tool_calls if isinstance(call, dict)]
-    function_call = message.get("function_call")  # the older form
-    if isinstance(function_call, dict):
-        calls.append({"function": function_call})
-    return [_parse_call(call) for call in calls]
+    return [_parse_call(as_mapping(block)) for block in _blocks(message) if _is_call(block)]
+
+
+def _blocks(message: Mapping[str, Json]) -> list[Json]:
+    """The content of a message, with what OpenAI's messages have in fields of their own."""
+    blocks = list(as_blocks(message.get("content")))
+    reasoning = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
+    if reasoning:
+        blocks.insert(0, {"type": "thinking", "thinking": reasoning})
+    audio = as_mapping(message.get("audio"))
+    if message.get("refusal"):
+        blocks.append({"type": "refusal", "refusal": message["refusal"]})
+    elif not message.get("content") and audio.get("transcript"):
+        blocks.append({"text": audio["transcript"]})
+    if message.get("annotations"):
+        blocks.append({"text": "", "annotations": message["annotations"]})
+    if audio.get("data"):
+        blocks.append({"type": "audio", "audio": {"data": audio["data"]}})
+    calls = [call for call in as_blocks(message.get("tool_calls")) if isinstance(call, dict)]
+    if isinstance(message.get("function_call"), dict):  # the older form
+        calls.append({"function": message["function_call"]})
+    return blocks + [{**call, "type": "tool_use"} for call in calls]
 
 
 def _is_call(block: Json) -> bool:
@@ -275,21 +293,15 @@ def message_parts(message: Mapping[str, Json], tools: dict[str, str]) -> list[Pa
     if role in ("tool", "function"):
         return [_result(as_text(message.get("tool_call_id")), message, tools)]
     parts: list[Passage] = []
-    reasoning = as_text(message.get("reasoning_content")) or as_text(message.get("reasoning"))
-    if reasoning.strip():
-        parts.append(Passage("", role, reasoning, type="thinking"))
     said: list[Json] = []
-    for block in _as_blocks(message.get("content")):
+    for block in _blocks(message):
         step = _step(as_mapping(block), role, tools)
         if step is None:
             said.append(block)
-            continue
-        parts += _text(message, role, said) if said else []
-        parts += step
-        said = []
-    parts += _text(message, role, said, is_last=True)
-    parts += [_call(call, tools) for call in calls_in({**message, "content": None})]
-    return parts
+        else:
+            parts += _text(message, role, said) + step
+            said = []
+    return parts + _text(message, role, said)
 
 
 def _step(block: Mapping[str, Json], role: str, tools: dict[str, str]) -> list[Passage] | None:
@@ -305,38 +317,20 @@ def _step(block: Mapping[str, Json], role: str, tools: dict[str, str]) -> list[P
     return None
 
 
-def _text(
-    message: Mapping[str, Json], role: str, blocks: list[Json], *, is_last: bool = False
-) -> list[Passage]:
-    content = parse_content(blocks[0] if len(blocks) == 1 and type(blocks[0]) is str else blocks)
-    refusal, text, files, citations = (
-        content.refusal,
-        content.text,
-        content.files,
-        content.citations,
-    )
-    if is_last:  # what the message has in fields of its own
-        audio = as_mapping(message.get("audio"))
-        refusal = refusal or as_text(message.get("refusal"))
-        if audio.get("data"):
-            files += (embedded_file("audio", "", audio["data"]),)
-        text = text or refusal or as_text(audio.get("transcript"))
-        annotations = message.get("annotations")
-        citations += tuple(annotations) if isinstance(annotations, list) else ()
-    text = text or refusal
-    if not text and not files:
+def _text(message: Mapping[str, Json], role: str, blocks: list[Json]) -> list[Passage]:
+    content = parse_content(blocks)
+    text = content.text or content.refusal
+    if not text and not content.files:
         return []
-    metadata: dict[str, Json] = {"refusal": True} if refusal and text == refusal else {}
-    author = as_text(message.get("name"))[:500] or None
     return [
         Passage(
             "",
             role,
             text,
-            author=author,
-            attachments=files,
-            citations=citations,
-            metadata=metadata,
+            author=as_text(message.get("name"))[:500] or None,
+            attachments=content.files,
+            citations=content.citations,
+            metadata={} if content.text or not text else {"refusal": True},
         )
     ]
 
@@ -391,11 +385,8 @@ def message_passages(
     if content is not None and not isinstance(content, str | list):
         return []
     parts = message_parts({**message, "role": base.role or ""}, tools)
-    texts = [number for number, part in enumerate(parts) if part.type == "message"]
-    main = (texts or [len(parts) - 1])[-1]
-    passages = []
-    for number, part in enumerate(parts):
-        passage = base._replace(
+    passages = [
+        base._replace(
             role=part.role or None,
             content=part.content,
             type=base.type if part.type == "message" else part.type,
@@ -405,12 +396,14 @@ def message_passages(
             citations=part.citations,
             metadata={**base.metadata, **part.metadata},
         )
-        if number == main:
-            passage = passage._replace(
-                attachments=(*base.attachments, *part.attachments),
-                citations=(*base.citations, *part.citations),
-            )
-        passages.append(passage)
+        for part in parts
+    ]
+    if passages:
+        last = passages[-1]
+        passages[-1] = last._replace(
+            attachments=(*base.attachments, *last.attachments),
+            citations=(*base.citations, *last.citations),
+        )
     return link_parts(passages, base.id, base.parent)
 
 
@@ -458,14 +451,12 @@ def _chat_message(item: Mapping[str, Json]) -> dict[str, Json]:
     if "role" in item:
         message = {name: value for name, value in item.items() if name not in ("type", "status")}
         if item["role"] == "assistant":
-            message["content"] = list(_as_blocks(item.get("content")))
+            message["content"] = list(as_blocks(item.get("content")))
         return message
     if type_.endswith("_output"):
         return {"role": "tool", "tool_call_id": call, "content": item.get("output")}
     if type_ == "reasoning":
-        thoughts = parse_content(
-            [*_as_blocks(item.get("summary")), *_as_blocks(item.get("content"))]
-        )
+        thoughts = parse_content([*as_blocks(item.get("summary")), *as_blocks(item.get("content"))])
         block: dict[str, Json] = {"type": "thinking", "thinking": thoughts.text}
     elif type_.endswith("_call"):
         arguments = next((item[name] for name in _CALL_INPUTS if item.get(name)), "")

@@ -96,6 +96,8 @@ GEMINI_CLI = Source(
     assistant="Gemini",
     transcripts=Transcripts("GEMINI_CLI_HOME", "~", base=".gemini/tmp", inside="chats"),
 )
+LETTA = Source("letta", "Letta", colour="#5b6b9a", assistant="Letta")
+TLDW = Source("tldw", "tldw", colour="#8a7a52", assistant="tldw")
 RECOLLECT = Source("recollect", "Recollect")
 
 # Written by Recollect's own interfaces
@@ -123,6 +125,8 @@ SOURCES: dict[str, Source] = {
         CLAUDE_CODE,
         CODEX,
         GEMINI_CLI,
+        LETTA,
+        TLDW,
         RECOLLECT,
         BUS,
         PROXY,

@@ -117,6 +117,7 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "POST /chat": (WRITE, CONVERSATIONS),
     "POST /v1/chat/completions": (WRITE, CONVERSATIONS),
     "POST /v1/responses": (WRITE, CONVERSATIONS),
+    "POST /v1/embeddings": (WRITE, CONVERSATIONS),
     "GET /v1/models": (READ, CONVERSATIONS),
     "GET /v1/models/{model:path}": (READ, CONVERSATIONS),
     # These pass on what the server does not record.

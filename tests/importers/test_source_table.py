@@ -7,11 +7,10 @@ from pathlib import PurePath
 
 import pytest
 
-from recollect.importers.registry import CONVERSATION_FORMATS, FORMATS
+from recollect.importers.registry import FORMATS
 from recollect.model.sources import (
     CODEX,
     GEMINI_CLI,
-    RECOLLECT,
     SOURCES,
     WATCHED,
     Source,
@@ -28,14 +27,13 @@ def test_the_source_of_every_format_is_in_the_table() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [f.SOURCE for f in CONVERSATION_FORMATS if f.SOURCE is not RECOLLECT],
-    ids=[f.__name__ for f in CONVERSATION_FORMATS if f.SOURCE is not RECOLLECT],
+    [source for source in SOURCES.values() if source.assistant],
+    ids=[source.name for source in SOURCES.values() if source.assistant],
 )
 def test_a_source_of_conversations_has_all_that_the_interfaces_show(source: Source) -> None:
     assert re.fullmatch(r"#[0-9a-f]{6}", source.colour)
-    assert source.assistant
     link = source.open_url or source.resume_command
-    assert link.count("{}") == 1
+    assert link.count("{}") == bool(link)
     assert bool(source.resume_command) == bool(source.transcripts)
 
 

@@ -140,7 +140,7 @@ def test_a_misspelled_field_of_a_body_is_suggested(
 
 OPERATION_IDS = """
 addMessage changeConversation chat checkHealth checkReadiness createCharacter createCompletion
-createConversation createEmbeddings createKey createMedia createNote createPrompt
+createConversation createEmbeddings createKey createMedia createNote createPrompt createResponse
 deleteConversation deleteItem deleteThread endSession exportConversation exportItem findRelated
 followEvents forget getActivity getConversation getConversationBySession getImport getIndex
 getItem getItemWithBody getMetrics getModel getStats getThread getTranscript listAuditRecords

@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from recollect.capture.agents import ITEM, Session, SessionItem, content_text
+from recollect.capture.agents import ITEM, Session, SessionItem
 from recollect.library import Library
+from recollect.model.chat_messages import chat_messages, message_parts
 from recollect.model.documents import Passage
 from recollect.model.sources import OPENAI_AGENTS
 
@@ -19,17 +20,6 @@ if TYPE_CHECKING:
     from agents.memory import SessionSettings
 
 SOURCE = OPENAI_AGENTS.name
-_CALL_FIELDS = (
-    "name",
-    "arguments",
-    "input",
-    "code",
-    "query",
-    "queries",
-    "action",
-    "command",
-    "operation",
-)
 
 
 class RecollectSession:
@@ -73,36 +63,12 @@ class RecollectSession:
 
 
 def _session_item(item: Mapping[str, Any]) -> SessionItem:
-    kind = str(item.get("type") or "message")
     fields = dict(item)
-    if kind == "message":
-        role = (
-            "system"
-            if item.get("role") in ("system", "developer")
-            else str(item.get("role") or "user")
-        )
-        return SessionItem(fields, role, content_text(item.get("content")))
-    if kind == "reasoning":
-        return SessionItem(
-            fields,
-            "assistant",
-            content_text([item.get("summary"), item.get("content")]),
-            "thinking",
-        )
-    if kind.endswith("_output"):
-        return SessionItem(fields, "tool", content_text(item.get("output")), "tool_result")
-    texts = [
-        value if isinstance(value, str) else content_text(value)
-        for value in map(item.get, _CALL_FIELDS)
-    ]
-    text = "\n".join(filter(None, texts))
-    return SessionItem(
-        fields,
-        "assistant",
-        text,
-        "tool_call",
-        tool=str(item.get("name") or kind.removesuffix("_call")),
-    )
+    (message,) = chat_messages([fields]) or [{"role": "user"}]
+    role = "system" if message["role"] == "developer" else str(message["role"])
+    parts = message_parts({**message, "role": role}, {}) or [Passage("", role, "")]
+    part = parts[-1]
+    return SessionItem(fields, role, part.content, part.type, part.tool)
 
 
 def _item(passage: Passage) -> TResponseInputItem:

@@ -11,8 +11,8 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from recollect.importers.records import as_list
 from recollect.model.chat_messages import as_mapping, as_text, chat_messages
 from recollect.model.documents import Json
 
@@ -164,7 +164,7 @@ class _PlainBody:
             return self._partial_answer()
         if isinstance(value.get("output"), list):
             return _response_answer(value["output"], value)
-        items = [as_mapping(choice) for choice in _as_list(value.get("choices"))][:_MAX_CHOICES]
+        items = [as_mapping(choice) for choice in as_list(value.get("choices"))][:_MAX_CHOICES]
         choices = [
             Choice(
                 _number(choice.get("index"), place),
@@ -251,7 +251,7 @@ class _EventStream:
         for name in ("id", "model", "usage"):
             if chunk.get(name):
                 self._fields[name] = chunk[name]
-        for place, choice in enumerate(map(as_mapping, _as_list(chunk.get("choices")))):
+        for place, choice in enumerate(map(as_mapping, as_list(chunk.get("choices")))):
             index = _number(choice.get("index"), place)
             if index not in self._choices and len(self._choices) >= _MAX_CHOICES:
                 continue
@@ -297,7 +297,7 @@ class _ItemPieces:
             self.done[number] = event.get("item")
         elif event["type"] in ("response.output_text.delta", "response.refusal.delta"):
             self.texts.setdefault(number, []).append(as_text(event.get("delta")))
-        for place, item in enumerate(_as_list(as_mapping(event.get("response")).get("output"))):
+        for place, item in enumerate(as_list(as_mapping(event.get("response")).get("output"))):
             self.done[place] = item
 
     def items(self) -> list[Json]:
@@ -334,13 +334,13 @@ class _ChoicePieces:
             text = _text(delta.get(name))
             if text:
                 self.texts.setdefault(name, []).append(text)
-        for place, call in enumerate(map(as_mapping, _as_list(delta.get("tool_calls")))):
+        for place, call in enumerate(map(as_mapping, as_list(delta.get("tool_calls")))):
             self._find_call(call, place).add(call)
         function_call = as_mapping(delta.get("function_call"))
         if function_call:
             self.function_call = self.function_call or _CallPieces(0)
             self.function_call.add({"function": function_call})
-        self.annotations += _as_list(delta.get("annotations"))
+        self.annotations += as_list(delta.get("annotations"))
         for name, value in as_mapping(delta.get("audio")).items():
             if isinstance(value, str):
                 self.audio.setdefault(name, []).append(value)
@@ -441,12 +441,6 @@ def _parse_object(data: bytes | bytearray) -> dict[str, Json] | None:
         return None
     if not isinstance(value, dict):
         return None
-    return value
-
-
-def _as_list(value: Json) -> list[Any]:
-    if not isinstance(value, list):
-        return []
     return value
 
 

@@ -78,14 +78,12 @@ def _turn(message: Mapping[str, Json], tools: dict[str, str]) -> Turn:
         return Turn("tool", _hash("tool", text, files, call), tuple(passages))
     if role == "user":
         return Turn(role, _hash(role, text, files), tuple(passages))
-    prompts = [_system_prompt(passage, role) for passage in passages]
-    return Turn("system", _hash(role, text, files), tuple(prompts))
-
-
-def _system_prompt(passage: Passage, role: str) -> Passage:
-    visibility = "hidden" if role in ("system", "developer") else "all"
+    hidden = "hidden" if role in ("system", "developer") else "all"
     metadata = {} if role == "system" else {"role": role[:100]}
-    return passage._replace(role="system", type="context", visibility=visibility, metadata=metadata)
+    prompt = Passage("", "system", text, "context", visibility=hidden, metadata=metadata)
+    author = next((passage.author for passage in passages if passage.author), None)
+    prompt = prompt._replace(author=author, attachments=tuple(files))
+    return Turn("system", _hash(role, text, files), (prompt,))
 
 
 def conversation_title(text: str) -> str:

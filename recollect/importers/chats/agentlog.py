@@ -11,7 +11,7 @@ from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE
 from recollect.language.text import printable, truncate
-from recollect.model.chat_messages import as_mapping, as_text
+from recollect.model.chat_messages import as_blocks, as_mapping, as_text
 from recollect.model.documents import Json, Passage
 from recollect.model.receipts import Problem
 
@@ -27,16 +27,10 @@ class Unusable(ValueError):
 
 def content_blocks(content: Json) -> list[dict[str, Json]]:
     """The blocks of a message. A plain string, alone or in the list, is a text block."""
-    if isinstance(content, str):
-        content = [content]
-    if not isinstance(content, list):
+    if not isinstance(content, str | list):
         raise Unusable("message without content")
-    blocks = []
-    for block in content:
-        if isinstance(block, str):
-            block = {"type": "text", "text": block}
-        blocks.append(as_mapping(block))
-    return blocks
+    texts = ({"type": "text", "text": b} if isinstance(b, str) else b for b in as_blocks(content))
+    return list(map(as_mapping, texts))
 
 
 def title_of(passages: Iterable[Passage]) -> str:

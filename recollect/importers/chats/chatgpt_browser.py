@@ -21,7 +21,7 @@ import apsw
 
 from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.chatgpt import join_parts
-from recollect.importers.databases import connect, has_shared_pages
+from recollect.importers.databases import columns, connect, has_shared_pages
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE, decode
 from recollect.importers.records import (
@@ -61,10 +61,6 @@ _METADATA_FIELDS = (
 )
 _PART_KEYS = frozenset({"content_type", "asset_pointer", "type", "text"})
 
-# A virtual table has no root page.
-_REAL_TABLE = (
-    "select 1 from sqlite_schema where type = 'table' and rootpage > 0 and name = ? collate nocase"
-)
 # Only the first metadata of a message: if there are several, rows would multiply.
 _METADATA_JOIN = """
     left join (select message_id, min(rowid) as first_row from message_metadata group by message_id)
@@ -115,10 +111,10 @@ def claims(entry: Entry) -> bool:
         return _looks_like_database(entry)
     try:
         with closing(connect(entry.path)) as database:
-            messages = _columns(database, "messages")
+            messages = columns(database, "messages")
             if not messages >= _REQUIRED or messages.isdisjoint(_ORDER):
                 return False
-            return _columns(database, "conversations") >= {"id", "title"}
+            return columns(database, "conversations") >= {"id", "title"}
     except apsw.Error:
         return False
 
@@ -160,15 +156,7 @@ def _looks_like_database(entry: Entry) -> bool:
 
 
 def _tables(database: apsw.Connection) -> list[str]:
-    return [table for table in _TABLES if _columns(database, table)]
-
-
-def _columns(database: apsw.Connection, table: str) -> frozenset[str]:
-    """The columns of a table; empty for a view or a virtual table."""
-    if not database.execute(_REAL_TABLE, (table,)).fetchall():
-        return frozenset()
-    columns = database.execute("select name from pragma_table_info(?)", (table,))
-    return frozenset(str(name).lower() for (name,) in columns)
+    return [table for table in _TABLES if columns(database, table)]
 
 
 def _empty_conversations(database: apsw.Connection, where: str) -> Iterator[Problem]:
@@ -179,8 +167,8 @@ def _empty_conversations(database: apsw.Connection, where: str) -> Iterator[Prob
 
 def _conversation_finder(database: apsw.Connection) -> Callable[[Any], dict[str, Any]]:
     """A function that returns the fields of a conversation."""
-    columns = _columns(database, "conversations")
-    names = [name for name in ("title", "create_time", "update_time") if name in columns]
+    present = columns(database, "conversations")
+    names = [name for name in ("title", "create_time", "update_time") if name in present]
     statement = f"select {', '.join(['id', *names])} from conversations"  # noqa: S608
     by_id: dict[str, dict[str, Any]] = {}
     for conversation_id, *row in database.execute(statement):
@@ -190,21 +178,21 @@ def _conversation_finder(database: apsw.Connection) -> Callable[[Any], dict[str,
 
 def _rows(database: apsw.Connection) -> Iterator[dict[str, Any]]:
     """Every message, grouped by conversation."""
-    messages = _columns(database, "messages")
+    messages = columns(database, "messages")
     names = [name for name in _MESSAGE_FIELDS if name in messages]
     # Content is read as bytes: text that is not UTF-8 would abort the query.
-    columns = [f"m.{name}" if name != "content" else "cast(m.content as blob)" for name in names]
+    values = [f"m.{name}" if name != "content" else "cast(m.content as blob)" for name in names]
     join = ""
-    metadata = _columns(database, "message_metadata")
+    metadata = columns(database, "message_metadata")
     if "message_id" in metadata:
         fields = ("model_slug", *_CITATION_FIELDS, *_METADATA_FIELDS)
         metadata_names = [name for name in fields if name in metadata]
         names += metadata_names
-        columns += [f"x.{name}" for name in metadata_names]
+        values += [f"x.{name}" for name in metadata_names]
         if metadata_names:
             join = _METADATA_JOIN
     order = "m.conversation_id, m.position" if "position" in messages else "m.conversation_id"
-    statement = f"select {', '.join(columns)} from messages m {join} order by {order}"  # noqa: S608
+    statement = f"select {', '.join(values)} from messages m {join} order by {order}"  # noqa: S608
     encoding = str(database.pragma("encoding"))
     for row in database.execute(statement):
         fields_by_name = dict(zip(names, row, strict=True))

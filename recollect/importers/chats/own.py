@@ -19,7 +19,7 @@ from recollect.importers.boundary import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import drop_invalid_metadata
 from recollect.importers.jsonstream import UNREADABLE, peek
-from recollect.importers.records import convert_records
+from recollect.importers.records import convert_records, string_or_none
 from recollect.language.text import moment
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
 from recollect.model.chat_messages import (
@@ -78,6 +78,7 @@ _FOREIGN_KEYS = frozenset(
         "history",
         "guild",
         "sessionId",
+        "agent_type",
     }
 )
 _FORMAT = re.compile(rb'"format"\s*:\s*"recollect"')
@@ -114,10 +115,11 @@ def _is_export(entry: Entry) -> bool:
 
 @contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    return convert_records(entry, {"messages"}, _conversation)
+    return convert_records(entry, {"messages"}, conversation)
 
 
-def _conversation(record: Json, where: str) -> Iterator[Document | Problem]:
+def conversation(record: Json, where: str) -> Iterator[Document | Problem]:
+    """The conversation or item in a record."""
     reason = _unusable(record)
     if reason:
         yield Problem(reason, where, failed=True, unit="conversations")
@@ -136,11 +138,11 @@ def _conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     created_at = moment(record.get("created_at", min(times, default=None)))
     updated_at = moment(record.get("updated_at", max(times, default=None)))
     document = Document(
-        source=_string(record.get(names.source)) or SOURCE.name,
+        source=string_or_none(record.get(names.source)) or SOURCE.name,
         source_id=_identity(record.get(names.source_id)) or identity,
-        title=_string(record.get("title")) or "",
+        title=string_or_none(record.get("title")) or "",
         kind=_one_of(KINDS, record.get(names.kind)),
-        project=_string(record.get("namespace")) or "default",
+        project=string_or_none(record.get("namespace")) or "default",
         created_at=created_at,
         updated_at=updated_at,
         head=messages.nearest_usable(_identity(record.get("head"))),
@@ -250,12 +252,12 @@ def _passage(record: Mapping[str, Json], identity: str, index: int, names: _Name
         visibility = HUMAN_ONLY
     return Passage(
         id=identity,
-        role=_string(record.get("role")),
+        role=string_or_none(record.get("role")),
         content="",
         type=_one_of(PASSAGE_TYPES, record.get(names.type)),
-        author=_string(record.get("author")),
-        model=_string(record.get("model")),
-        tool=_string(record.get("tool_used", record.get("tool"))),
+        author=string_or_none(record.get("author")),
+        model=string_or_none(record.get("model")),
+        tool=string_or_none(record.get("tool_used", record.get("tool"))),
         parent=_identity(record.get("parent_id")),
         created_at=moment(record.get("timestamp")) or moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
@@ -293,11 +295,7 @@ def _identity(value: Json) -> str | None:
     """An id, which some programs write as a number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return _string(value) or None
-
-
-def _string(value: Json) -> str | None:
-    return value if isinstance(value, str) else None
+    return string_or_none(value) or None
 
 
 def _one_of(allowed: tuple[str, ...], value: Json) -> str:

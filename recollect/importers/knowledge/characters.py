@@ -240,14 +240,13 @@ def _parse_card(value: bytes) -> dict[str, Any] | None:
 
 def _convert(record: Any, entry: Entry, avatar: Avatar | None, where: str) -> Document | Problem:
     try:
-        return _character(record, entry, avatar)
+        return character(record, entry, avatar)
     except UNEXPECTED:
         return Problem(_UNKNOWN_CARD, where, failed=True, unit="conversations")
 
 
-def _character(
-    record: Mapping[str, Any], entry: Entry, avatar: Avatar | None
-) -> Document | Problem:
+def character(record: Mapping[str, Any], entry: Entry, avatar: Avatar | None) -> Document | Problem:
+    """The character on a card."""
     card = _card_data(record)
     fields = card_fields(card)
     has_content = any(

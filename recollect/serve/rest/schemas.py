@@ -9,11 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
-
-from recollect.model.chat_messages import message_passages
-from recollect.model.documents import Passage
+from pydantic import BaseModel, ConfigDict, Field
 
 Metadata = dict[str, Any]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
@@ -180,9 +176,6 @@ class SavedInteraction(ConversationResult):
 class NewMessage(RequestBody):
     """A message to save. Messages of OpenAI's and Anthropic's SDKs can be sent as they are."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"role": "user", "content": "Where is my parcel?"}]}
-    )
     id: Name | None = Field(
         None,
         description="An id makes the request idempotent: a message sent twice is stored once.",
@@ -220,12 +213,6 @@ class NewMessage(RequestBody):
         description="`hidden` messages are not shown by default. "
         "`human_only` messages are masked for agents.",
     )
-
-    @model_validator(mode="after")
-    def _require_content(self) -> NewMessage:
-        if not message_passages(Passage("", self.role, ""), self.model_dump(), {}):
-            raise PydanticCustomError("content", "A message needs content or calls of tools")
-        return self
 
 
 class NewConversation(RequestBody):

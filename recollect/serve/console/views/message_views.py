@@ -263,12 +263,8 @@ class _Renderer:
         if result:
             result_passage = result.passage
         outcome = tool_rows.outcome(call, result_passage)
-        return ToolRow(
-            tool_rows.summarize(call.content.removeprefix(f"{call.tool}\n"), diffs),
-            diffs,
-            outcome,
-            result,
-        )
+        content = call.content.removeprefix(f"{call.tool}\n")
+        return ToolRow(tool_rows.summarize(content, diffs), diffs, outcome, result)
 
     def _render(self, passage: Passage, tool: ToolRow | None) -> tuple[Markup, int]:
         if tool and tool.diffs:

@@ -116,6 +116,18 @@ async def get_model(access: AccessTo, model: str) -> Response:
     return _pass_on(access, f"/models/{model}", b"")
 
 
+@router.post(
+    "/v1/embeddings",
+    summary="Create embeddings",
+    responses=_responses("The embeddings, unchanged."),
+    openapi_extra=_REQUEST_BODY,
+)
+@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT)
+async def create_embeddings(access: AccessTo, request: Request) -> Response:
+    """Passes the request on to the model server. Nothing is recorded."""
+    return _pass_on(access, "/embeddings", await request.body())
+
+
 @router.api_route(
     "/v1/{path:path}",
     methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
@@ -209,16 +221,13 @@ def _parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
 
 def _messages_in(request: dict[str, Json]) -> list[Json]:
     """The messages of a chat, or the instructions and the input of a response."""
-    messages = request.get("messages", request.get("input"))
-    if isinstance(messages, str):
-        messages = [{"role": "user", "content": messages}]
-    if not isinstance(messages, list):
-        return []
-    if "messages" in request:
-        return messages
-    prompt = as_text(request.get("instructions"))
-    prompts = [{"role": "system", "content": prompt}] if prompt else []
-    return chat_messages([*prompts, *messages])
+    if isinstance(request.get("messages"), list):
+        return list(request["messages"])
+    given = request.get("input")
+    items = given if isinstance(given, list) else [{"role": "user", "content": given}]
+    if request.get("instructions"):
+        items = [{"role": "system", "content": request["instructions"]}, *items]
+    return chat_messages(items) if given else []
 
 
 def _session_in(request: dict[str, Json]) -> str | None:

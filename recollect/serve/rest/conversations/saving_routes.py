@@ -182,6 +182,9 @@ def add_message(
 def _passages(messages: Sequence[schemas.NewMessage]) -> list[Passage]:
     """The messages as passages. Those without an id get an empty one. Raises InvalidInput."""
     passages = [_passage(message) for message in messages]
+    for passage, message in zip(passages, messages, strict=True):
+        if not message_passages(passage, message.model_dump(), {}):
+            raise InvalidInput("A message needs content or calls of tools.")
     ids = [identifier(passage.id) for passage in passages if passage.id]
     if len(set(ids)) != len(ids):
         raise InvalidInput("Two messages have the same id. Ids must be unique in a conversation.")
