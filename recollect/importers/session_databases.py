@@ -40,7 +40,6 @@ _ROLES = {"human": "user", "ai": "assistant", "bot": "assistant"}
 _KNOWN_ROLES = ("user", "assistant", "system", "tool")
 _DELETED = "deleted in the program"
 _LEFT_OUT = frozenset(("session", "order", "suborder", "sender", "image", "media_type", "deleted"))
-"""What is not stored with a message as it is."""
 _NOT_ON_CARDS = frozenset(("id", "image", "created_at", "updated_at", "deleted"))
 Row = dict[str, Any]
 
@@ -74,7 +73,7 @@ class SessionDatabase:
     def __init__(self, source: Source, description: str, *tables: Table) -> None:
         self.SOURCE = source
         self.DESCRIPTION = description
-        self._tables = tables
+        self.tables = tables
         self._messages = [table for table in tables if table.kind == MESSAGE]
 
     def claims(self, entry: Entry) -> bool:
@@ -82,7 +81,7 @@ class SessionDatabase:
             return False
         try:
             with closing(connect(entry.path)) as db:
-                return all(columns(db, t.name) >= {*t.required.split()} for t in self._tables)
+                return all(columns(db, t.name) >= {*t.required.split()} for t in self.tables)
         except apsw.Error:
             return False
 
@@ -93,10 +92,10 @@ class SessionDatabase:
         assert entry.path is not None
         try:
             with closing(connect(entry.path)) as db:
-                if any(has_shared_pages(db, t.name) for t in self._tables if columns(db, t.name)):
+                if any(has_shared_pages(db, t.name) for t in self.tables if columns(db, t.name)):
                     yield _failure("database is damaged: its pages are used twice", entry.name)
                     return
-                for table in self._tables:
+                for table in self.tables:
                     if table.kind == MESSAGE:
                         continue
                     deleted: list[Json] = []
@@ -120,9 +119,9 @@ class SessionDatabase:
         topics: set[Json] = set()
         for row in rows:
             if row.get("source_id") in topics:  # two threads with one topic stay apart
-                del row["source_id"]
+                row.pop("source_id", None)
             topics.add(row.get("source_id"))
-            sessions[str(row["id"])] = row
+            sessions[str(row.get("id"))] = row
         keywords = _keywords(db, table)
         for id_, group in groupby(_rows(db, self._messages), lambda row: str(row.get("session"))):
             session = sessions.pop(id_, None)
@@ -164,9 +163,10 @@ class SessionDatabase:
     ) -> Iterator[Document | Problem]:
         keywords = _keywords(db, table)
         for row in rows:
-            tags = keywords.get(str(row.get("key", row["id"])), [])
+            tags = keywords.get(str(row.get("key", row.get("id"))), [])
             metadata = {name: row[name] for name in table.extras.split() if row.get(name)}
-            id_ = f"{table.kind}-{row['id']}" if isinstance(row["id"], int) else row["id"]
+            given = row.get("id", "")
+            id_ = f"{table.kind}-{given}" if isinstance(given, int) else str(given)
             created_at, updated_at = moment(row.get("created_at")), moment(row.get("updated_at"))
             item = Document(
                 self.SOURCE.name,
@@ -254,7 +254,7 @@ def _json(value: Any) -> Json:
 
 
 def _message(row: Row) -> dict[str, Json]:
-    """A message as Recollect's JSON has it. Columns that it does not know become metadata."""
+    """A message as Recollect's JSON has it; columns that it does not know become metadata."""
     message = {name: value for name, value in row.items() if name not in _LEFT_OUT}
     for name in ("attachments", "citations", "metadata"):
         value = _json(row.get(name))

@@ -26,11 +26,13 @@ from recollect.importers.chats import (
     claude_code,
     codex,
     gemini_cli,
+    letta,
     own,
 )
 from recollect.importers.entries import Entry, entries
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
 from recollect.importers.registry import Format
+from recollect.importers.session_databases import DATABASES
 from recollect.language import chunking, transcript, when
 from recollect.language.detection import language_of
 from recollect.language.queries.fts5 import parse_fts5
@@ -78,7 +80,7 @@ PARTS: dict[str, bytes] = {  # of all formats together
 }
 
 
-FUZZED_FORMATS: set[Format] = {chatgpt_browser}
+FUZZED_FORMATS: set[Format] = {chatgpt_browser, *DATABASES}
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,29 @@ def run_browser_database(data: bytes) -> None:
                     check_document(item)
 
 
+def run_session_databases(data: bytes) -> None:
+    """Databases of other programs with the input in every column, as text and as bytes."""
+    text = data.decode(errors="replace")
+    with tempfile.TemporaryDirectory() as folder:
+        for number, database in enumerate(DATABASES):
+            path = Path(folder) / f"{number}.db"
+            with closing(apsw.Connection(str(path))) as db:
+                for table in database.tables:
+                    names = {*table.column_names().values(), *table.required.split()} - {"rowid"}
+                    db.execute(f"create table {table.name} ({', '.join(sorted(names))})")
+                    for value in (text, data, 0):
+                        places = ", ".join("?" * len(names))
+                        db.execute(
+                            f"insert into {table.name} values ({places})", [value] * len(names)
+                        )
+            for entry in entries(path):
+                assert isinstance(entry, Entry) and database.claims(entry)
+                for item in database.read(entry):
+                    assert not isinstance(item, Problem) or "cannot be read (" not in item.reason
+                    if isinstance(item, Document):
+                        check_document(item)
+
+
 def check_document(document: Document) -> None:
     """Everything a store does first with a document works."""
     storable(document.title).encode()
@@ -191,6 +216,8 @@ TARGETS = {
     "claude-code": Target(importer(claude_code, "a.jsonl"), ("claude-code/**/*.json*",)),
     "codex": Target(importer(codex, "rollout-2026-04-05T10-00-00-0c0de0.jsonl"), ("codex/*",)),
     "gemini-cli": Target(importer(gemini_cli, "session-1.json"), ("gemini-cli/**/*.json*",)),
+    "letta": Target(importer(letta, "agent.af"), ("letta/*",)),
+    "session-databases": Target(run_session_databases),
     "recollect": Target(importer(own, "export.json"), ("own/*",)),
     "notes-md": Target(importer(notes, "a.md"), ("notes/*",)),
     "notes-html": Target(importer(notes, "a.html"), ("notes/*",)),

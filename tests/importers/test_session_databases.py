@@ -198,6 +198,7 @@ def test_tldw_chats_notes_and_characters_are_imported(
         conversations=[
             {"id": "c1", "root_id": "c1", "character_id": 3, "title": "Engines"},
             {"id": "c2", "root_id": "c2", "title": "Gone", "deleted": 1},
+            {"id": "c3", "root_id": "c3", "title": "Gears"},
         ],
         messages=[
             {**said, "id": "m1", "sender": "User", "content": "Hello", "timestamp": "2025-03-01"},
@@ -205,6 +206,8 @@ def test_tldw_chats_notes_and_characters_are_imported(
             | {"parent_message_id": "m1", "image_data": b"abc", "image_mime_type": "image/png"},
             {**said, "id": "m3", "sender": "user", "content": "Secret", "timestamp": "2025-03-03"}
             | {"deleted": 1},
+            {"conversation_id": "c3", "id": "m5", "sender": "user", "content": "Cogs?"}
+            | {"timestamp": "2025-03-03"},
             {"conversation_id": "c2", "id": "m4", "sender": "user", "content": "Gone too"}
             | {"timestamp": "2025-03-03"},
         ],
@@ -219,7 +222,7 @@ def test_tldw_chats_notes_and_characters_are_imported(
     assert receipt.files[0].conversations.skipped == {"deleted in the program": 2}
     assert receipt.files[0].messages.skipped == {"deleted in the program": 2}
     stored = documents(library)
-    assert sorted(stored) == ["Ada", "Engines", "Loom"]
+    assert sorted(stored) == ["Ada", "Engines", "Gears", "Loom"]
     chat = stored["Engines"]
     assert [(p.role, p.author, p.content, p.parent) for p in chat.passages] == [
         ("user", None, "Hello", None),

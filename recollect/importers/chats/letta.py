@@ -73,8 +73,7 @@ def _conversation(agent: str, records: Json, entry: Entry) -> Iterator[Document 
         numbers[id_] += 1
         message["id"] = id_ if numbers[id_] == 1 else f"{id_}#{numbers[id_]}"
     # Agent files number agents and messages from 0: they say which agent it is by its name.
-    first = messages[0]
-    id_ = f"{agent}@{first['timestamp']}" if agent else first["id"]
+    id_ = f"{agent}@{messages[0]['timestamp']}" if agent else messages[0]["id"]
     record = {"id": id_, "source": SOURCE.name, "title": agent, "messages": messages}
     for item in own.conversation(record, entry.name):
         if isinstance(item, Document):
@@ -88,8 +87,7 @@ def _message(record: Mapping[str, Json]) -> dict[str, Json]:
     blocks = [_block(block) for block in as_blocks(message.get("content"))]
     text = as_text(as_mapping(blocks[0]).get("text", blocks[0])) if len(blocks) == 1 else ""
     wrapper = as_mapping(parse_json(text) if text.lstrip().startswith("{") else None)
-    type_ = "message"
-    visibility = "hidden" if message["role"] == "system" else "all"
+    type_, visibility = "message", "hidden" if message["role"] == "system" else "all"
     if message["role"] == "user" and wrapper.get("type", "user_message") != "user_message":
         type_, visibility = "context", "hidden"
     elif isinstance(wrapper.get("message"), str):
