@@ -91,7 +91,7 @@ def test_items_are_restored_exactly(library: recollect.Library) -> None:
     kinds = [(p.type, p.content) for p in library.conversation(summary.id).passages]
     assert kinds[2:6] == [
         ("thinking", "look it up"),
-        ("tool_call", 'weather\n{"city": "Kyoto"}'),
+        ("tool_call", "weather\ncity: Kyoto"),
         ("tool_result", "rain, 12 degrees"),
         ("message", "It rains."),
     ]
