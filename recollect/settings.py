@@ -85,8 +85,8 @@ RERANK = define(
     "RECOLLECT_RERANK",
     "auto",
     choice("auto", "always", "never"),
-    "When a small model judges the first hits: `auto` for questions whose best hits have similar "
-    "scores, on computers fast enough for it; `always`; `never`.",
+    "When a small model judges the first hits: `auto` for English questions whose best hits have "
+    "similar scores; `always`; `never`.",
 )
 SYNONYMS = define(
     "RECOLLECT_SYNONYMS",
@@ -349,9 +349,6 @@ class Limits:
     )
     ranked_characters: int = _limit(
         32_000, "Characters of a message that the ranker reads, around the first match."
-    )
-    rerank_seconds: float = _limit(
-        0.08, "CPU seconds that the reranker may take with `rerank = auto`."
     )
     foreign_search_seconds: float = _limit(
         10.0, "One search of a ChatGPT Browser database, which has no index."

@@ -3,16 +3,13 @@
 The reranker reads the query and a message together, so it recognizes an answer in other words. It
 takes about 18 ms per message on a slow core, so it judges only candidates that can reach the first
 five: on average, twelve of the first sixteen. By default (`rerank = auto`), it is used only where
-it pays: for an English question whose best candidates have similar scores, on a computer that is
-fast enough.
+it pays: for an English question whose best candidates have similar scores.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
-from functools import cache
 
 from recollect.language.detection import language_of
 from recollect.language.languages.english import ENGLISH
@@ -21,7 +18,7 @@ from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import SearchOptions
 from recollect.search.queries.ranking_query import RankingQuery
 from recollect.search.ranking.scored import ScoredCandidate, weights_for
-from recollect.settings import LIMITS, RERANK
+from recollect.settings import RERANK
 from recollect.store.base import Store
 
 _FIRST = 5
@@ -29,10 +26,6 @@ _FIRST = 5
 _REACH = 2.0
 """A judgement of more than this many standard deviations is rare."""
 _CLOSE = 0.9  # the second score is at least this share of the first
-_MULTIPLICATIONS = 450
-"""Judging the first candidates takes about as long as this many runs of `_multiplication`."""
-_ROWS, _WIDTH, _COLUMNS = 32, 384, 768
-_RUNS = 3
 
 
 def may_rerank(
@@ -50,8 +43,7 @@ def may_rerank(
         return False
     if language_of(query.text) is not ENGLISH:  # the model was trained on English
         return False
-    is_close = ranking[1].score >= _CLOSE * ranking[0].score
-    return is_close and _expected_seconds() <= LIMITS.rerank_seconds
+    return ranking[1].score >= _CLOSE * ranking[0].score
 
 
 def rerank_if_useful(
@@ -104,23 +96,6 @@ def _within_reach(
         if number <= _FIRST
         or scored.score >= lowest - _REACH * weights_for(query, scored)["rerank"]
     ]
-
-
-@cache
-def _expected_seconds() -> float:
-    """How long the reranker takes on this computer, without loading it."""
-    return _MULTIPLICATIONS * min(_multiplication() for _ in range(_RUNS))
-
-
-def _multiplication() -> float:
-    """The CPU time of one multiplication of matrices, which is most of what the reranker does."""
-    import numpy as np
-
-    rows = np.ones((_ROWS, _WIDTH), np.float32)
-    columns = np.ones((_WIDTH, _COLUMNS), np.float32)
-    start = time.thread_time()
-    rows @ columns
-    return time.thread_time() - start
 
 
 def _standard_scores(values: Sequence[float]) -> list[float]:
