@@ -29,6 +29,29 @@ def fill(library: recollect.Library, count: int) -> list[str]:
     return [summary.id for summary in library.conversation_page(limit=200)[0]]
 
 
+# -- keyword arguments ---
+
+
+def test_a_search_takes_filters_and_options_as_keywords(library: recollect.Library) -> None:
+    for role, day in (("user", "2024-12-31"), ("user", "2025-01-02"), ("assistant", "2025-01-02")):
+        message = {"role": role, "content": f"trams, said {role}", "created_at": day}
+        library.add_conversation(f"{role} {day}", messages=[message])
+    page = library.search("trams", limit=5, mode="text", role="user", after="2025-01-01")
+    assert [hit.conversation_id for hit in page.hits] == ["user 2025-01-02"]
+    assert (page.limit, page.mode) == (5, "text")
+    both = library.search("trams", Filter.of(roles="user"), SearchOptions(limit=1), offset=1)
+    assert (both.total, both.limit, both.offset) == (2, 1, 1)
+    assert [message.role for message in library.recent("trams", role="assistant")] == ["assistant"]
+    assert library.export(io.StringIO(), after="2025-01-01") == 2
+
+
+def test_an_unknown_keyword_is_refused_with_the_known_ones(library: recollect.Library) -> None:
+    with pytest.raises(InvalidInput, match=r"no argument 'roles'. Use role, author"):
+        library.search("trams", roles="user")  # type: ignore[call-arg]
+    with pytest.raises(InvalidInput, match="no argument 'limit'"):
+        library.export(io.StringIO(), limit=3)  # type: ignore[call-arg]
+
+
 # -- lists ---
 
 

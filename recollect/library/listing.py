@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, Unpack
 
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput
@@ -14,7 +14,7 @@ from recollect.library.core import LibraryCore
 from recollect.model.arguments import page_offset, page_size
 from recollect.model.documents import Document, Summary
 from recollect.model.kinds import CONVERSATION, KINDS
-from recollect.model.search import Filter, require_filter
+from recollect.model.search import Filter, FilterArguments, filter_with, require_filter
 from recollect.store.values import OnDamage
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class Listing(LibraryCore):
         filter: Filter | None = None,
         *,
         format: str = "json",
+        **arguments: Unpack[FilterArguments],
     ) -> int:
         """Write conversations and items to a path or an open text file. Returns their number.
 
@@ -103,7 +104,7 @@ class Listing(LibraryCore):
         """
         from recollect.transfer.export import export_documents, export_to_path
 
-        documents = self.documents(filter)
+        documents = self.documents(filter_with(filter, arguments))
         if isinstance(target, (str, Path)):
             return export_to_path(documents, expand_path(target), format)
         return export_documents(documents, target, format)

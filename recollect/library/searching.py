@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from recollect.language.text import storable
 from recollect.library.core import LibraryCore
 from recollect.model.arguments import page_offset, page_size, parse_names
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, KINDS
-from recollect.model.search import Filter, MatchCounts, Page, SearchOptions, require_filter
+from recollect.model.search import (
+    Filter,
+    FilterArguments,
+    MatchCounts,
+    Page,
+    SearchArguments,
+    SearchOptions,
+    filter_with,
+    options_with,
+    require_filter,
+)
 from recollect.store.abbreviations import expand_filter
 from recollect.store.base import Store
 from recollect.store.values import Candidate
@@ -29,8 +39,9 @@ class Searching(LibraryCore):
         options: SearchOptions | None = None,
         *,
         audience: Audience = Audience.PERSON,
+        **arguments: Unpack[SearchArguments],
     ) -> Page:
-        """Search for messages, best first.
+        """Search for messages, best first: `search("trams", limit=5, role="user")`.
 
         `text` is a question, or words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses, and the
         fields role: from: in: tag: title: before: after:. A list of two to five texts finds the
@@ -38,10 +49,10 @@ class Searching(LibraryCore):
         """
         from recollect.search.variants.concepts import search_concepts
 
-        filter = expand_filter(self._store, require_filter(filter))
+        options, filters = options_with(options, arguments)
+        filter = expand_filter(self._store, filter_with(filter, filters))
         if filter.hidden:
             filter = filter.with_default_kinds(KINDS)  # Observations are hidden, too.
-        options = options or SearchOptions()
         store = self._searched_store(audience)
         concepts = parse_names(text, "text")
         try:
@@ -116,6 +127,7 @@ class Searching(LibraryCore):
         *,
         limit: int = 50,
         audience: Audience = Audience.PERSON,
+        **arguments: Unpack[FilterArguments],
     ) -> list[Candidate]:
         """The newest messages that contain the text, or all its words, in content or title.
 
@@ -123,7 +135,7 @@ class Searching(LibraryCore):
         """
         from recollect.search.variants import literal
 
-        filter = self._complete_filter(filter, (CONVERSATION,))
+        filter = self._complete_filter(filter_with(filter, arguments), (CONVERSATION,))
         return literal.recent(self._store, text, filter, limit, audience)
 
     def find_text(

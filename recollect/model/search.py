@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from recollect.errors import InvalidInput
 from recollect.language.text import identifier, truncate
@@ -175,6 +175,75 @@ class SearchOptions:
             object.__setattr__(self, "now", parse_moment(self.now, "now") or _now())
         object.__setattr__(self, "limit", page_size(self.limit))
         object.__setattr__(self, "offset", page_offset(self.offset))
+
+
+Names = str | Iterable[str]
+
+
+class FilterArguments(TypedDict, total=False):
+    """The fields of a Filter as arguments of a call: one name, or several."""
+
+    role: Names
+    author: Names
+    project: Names
+    source: Names
+    kind: Names
+    conversation: Names
+    tag: Names
+    title: Names
+    model: Names
+    not_role: Names
+    not_author: Names
+    not_project: Names
+    not_source: Names
+    not_tag: Names
+    not_title: Names
+    after: Moment
+    before: Moment
+    hidden: bool
+    pinned: bool | None
+
+
+class SearchArguments(FilterArguments, total=False):
+    """The fields of a Filter and of SearchOptions as arguments of a call."""
+
+    mode: str
+    group: str
+    limit: int
+    offset: int
+    now: Moment
+    typing: bool
+    correct: bool
+    rerank: bool | None
+    snippet_length: int
+    observations: bool
+    score: str
+
+
+def filter_with(filter: Filter | None, arguments: Mapping[str, Any]) -> Filter:
+    """A filter with the arguments of a call. Raises InvalidInput."""
+    filter = require_filter(filter)
+    if not arguments:
+        return filter
+    for name in arguments:
+        if name not in FilterArguments.__annotations__:
+            known = ", ".join(SearchArguments.__annotations__)
+            raise InvalidInput(f"There is no argument {truncate(name, 80)!r}. Use {known}.")
+    fields = {
+        name if name in _OTHER_FIELDS else f"{name}s": value for name, value in arguments.items()
+    }
+    other = Filter.of(**fields)
+    return replace(filter, **{name: getattr(other, name) for name in fields})
+
+
+def options_with(
+    options: SearchOptions | None, arguments: Mapping[str, Any]
+) -> tuple[SearchOptions, dict[str, Any]]:
+    """Search options with the arguments of a call, and the arguments that are for its filter."""
+    names = SearchArguments.__annotations__.keys() - FilterArguments.__annotations__.keys()
+    own = {name: value for name, value in arguments.items() if name in names}
+    others = {name: value for name, value in arguments.items() if name not in names}
+    return replace(options or SearchOptions(), **own), others
 
 
 def require_filter(filter: Filter | None) -> Filter:
