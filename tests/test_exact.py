@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import recollect
@@ -37,13 +37,13 @@ def test_column_filters_and_plus_work_as_in_fts5() -> None:
     assert parse_fts5("alpha + beta") == parse_fts5('"alpha" + "beta"') == parse('"alpha beta"')
     assert parse_fts5('alpha + beta + "gamma delta"') == parse('"alpha beta gamma delta"')
     assert parse_fts5('"content:alpha"') == parse('"content:alpha"')
-    for expression in ("author:x", "{author} : x", "a AND message_id:b"):
+    for expression in ("author:x", "{author} : x", "a AND message_id:b", "author:x y"):
         with pytest.raises(MalformedQuery):
             parse_fts5(expression)
 
 
 CONTENTS = (
-    "the fox performs",
+    "the fox performs near one",
     "a performance by foxes",
     "brown fox",
     "fox brown",
@@ -53,6 +53,8 @@ CONTENTS = (
     "two one three",
     'he said "hi" now',
     "content author",
+    "one near the three",
+    "two and two fox three one",
 )
 UNSUPPORTED = ("^one", "one * + two")
 
@@ -69,6 +71,13 @@ def fts5() -> Iterator[apsw.Connection]:
         db.execute("insert into messages_fts values ('fox', 'perform', 'brown', ?)", (content,))
     yield db
     db.close()
+
+
+@pytest.fixture
+def contents(library: recollect.Library) -> recollect.Library:
+    messages = [{"role": "user", "content": content} for content in CONTENTS]
+    library.add_conversation("c", messages=messages)
+    return library
 
 
 @pytest.mark.parametrize(
@@ -116,23 +125,70 @@ def fts5() -> Iterator[apsw.Connection]:
     ],
 )
 def test_an_expression_matches_as_in_fts5_or_is_malformed(
-    library: recollect.Library, fts5: apsw.Connection, expression: str
+    contents: recollect.Library, fts5: apsw.Connection, expression: str
 ) -> None:
     """FTS5 rejects a malformed expression, or matches nothing."""
-    library.add_conversation(
-        "c", messages=[{"role": "user", "content": content} for content in CONTENTS]
-    )
     expected: set[str] = set()
     with suppress(apsw.SQLError):
         rows = fts5.execute("select content from messages_fts where content match ?", (expression,))
         expected = {content for (content,) in rows}
     try:
-        page = library.match_expression(expression, limit=50)
+        page = contents.match_expression(expression, limit=50)
     except MalformedQuery:
         assert not expected or expression in UNSUPPORTED
         return
     assert {CONTENTS[hit.position] for hit in page.hits} == expected
     assert expected
+
+
+def expressions() -> st.SearchStrategy[str]:
+    """Expressions that FTS5 accepts, in the grammar of its documentation, and a few others."""
+    space = st.sampled_from(["", " "])
+    word = st.sampled_from(["fox", "one", "two", "three", "perform", "NEAR", "FOX", "the", "zebra"])
+    string = word | st.sampled_from(['"brown fox"', '"one two"', '"one"', '""', '"->"'])
+    last = st.tuples(string, st.sampled_from(["", "", "", "*", " *"])).map("".join)
+    plus = st.tuples(space, space).map("+".join)
+    phrase = st.one_of(last, last, last, st.tuples(string, plus, last).map("".join))
+    inside = st.lists(phrase, min_size=1, max_size=3).map(" ".join)
+    distance = st.sampled_from(["", ", 0", ",1", " , 2 ", ",5000"])
+    near = st.tuples(st.just("NEAR"), space, st.just("("), inside, distance, st.just(")"))
+    group = st.one_of(phrase, phrase, phrase, near.map("".join))
+    column = st.sampled_from(["", "", "", "", "content:", "- author : ", '{content "author"}: '])
+    other = st.sampled_from(["author: ", "-{content}: "])
+    words = st.lists(st.tuples(column | other, group).map("".join), min_size=1, max_size=3)
+
+    def combine(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+        operator = st.sampled_from([" AND ", " OR ", " NOT "])
+        return st.one_of(
+            st.tuples(parts, operator, parts).map("".join),
+            st.tuples(column, st.just("("), parts, st.just(")")).map("".join),
+        )
+
+    return st.recursive(words.map(" ".join), combine, max_leaves=5)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@example("the NOT fox performs")
+@example("NEAR(one)")
+@example("NEAR (one three)")
+@example("one NEAR three")
+@given(expressions())
+def test_whatever_fts5_accepts_matches_as_in_fts5(
+    contents: recollect.Library, fts5: apsw.Connection, expression: str
+) -> None:
+    try:
+        rows = fts5.execute("select rowid from messages_fts where content match ?", (expression,))
+        expected = {int(rowid) - 1 for (rowid,) in rows}
+    except apsw.SQLError:
+        return
+    found: set[int] = set()
+    with suppress(MalformedQuery):
+        page = contents.match_expression(expression, limit=50)
+        found = {hit.position for hit in page.hits}
+        assert page.total == len(found)
+    assert found == expected
 
 
 @pytest.mark.parametrize(

@@ -1,108 +1,264 @@
 """The expressions of SQLite's FTS5 over one column, `content`, which the Bus searches.
 
-FTS5 has more than the operators of `language.queries.query`: column filters (`content : word`,
-`- {author} : word`), `+` between the parts of a phrase, `""` for a quotation mark in a phrase, and
-spaces before the `*` of a prefix. These are rewritten, and `parse` parses the rest. Text that FTS5
-rejects, such as paths and code, is searched for as text if it cannot mean anything else.
+    a b            Both. This binds tighter than any operator: `a NOT b c` excludes what has both.
+    a NOT b        `a` without `b`. NOT binds tighter than AND, and AND tighter than OR.
+    a + b          The phrase "a b". In a phrase, `""` is a quotation mark.
+    a*  "a b" *    A prefix. There may be spaces before the star.
+    NEAR(a b, 5)   Both, with at most five words between them. Without parentheses NEAR is a word.
+    content : a    Searches a column, as `- {author} : a` does. Only `content` is indexed.
 
-Each phrase is replaced by its number in quotation marks while an expression is rewritten, so that
-no pattern matches inside a phrase.
+Text that FTS5 rejects, such as paths and code, is searched for as text if it cannot mean anything
+else. `a AND NOT b`, and parentheses next to words, mean what they seem to mean.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
-from recollect.language.queries.query import MalformedQuery, check_size, parse
-from recollect.language.queries.query_tokens import has_exclusion
-from recollect.language.queries.query_tree import Node
+from recollect.language.queries.query import (
+    DEEPEST_NESTING,
+    MalformedQuery,
+    ParseError,
+    check_size,
+    check_terms,
+)
+from recollect.language.queries.query_tokens import MINUS, Token, has_flag
+from recollect.language.queries.query_tree import Near, Node, Not, Or, Word, all_of, typed_word
+from recollect.language.text import has_token
+from recollect.settings import LIMITS
 
 _CONTENT = "content"
-_COLUMNS = frozenset((_CONTENT, "author", "message_id", "thread_id"))
-_PHRASE = re.compile(r'"((?:[^"]|"")*)"')
-_NUMBER = re.compile(r'"([0-9]+)"')
-_COLUMN_FILTER = re.compile(
-    r"""(?<![^\s(])(?P<minus>-\s*)?
-    (?:\{(?P<names>[^{}]*)\}|(?P<name>content|author|message_id|thread_id|"[0-9]+"))\s*:\s*""",
-    re.VERBOSE | re.IGNORECASE,
+_COLUMNS = (_CONTENT, "author", "message_id", "thread_id")
+_DEFAULT_DISTANCE = "10"  # of NEAR
+_STRING = r'"(?:[^"]|"")*+"'
+_LETTER = r"[^\x00-/:-@\[-^`{-\x7f\s]"  # of a word that FTS5 accepts without quotation marks
+_STAR = rf'\s*\*(?=["\s()+]|{_LETTER}|$)'
+_PLUS = rf'\+(?=\s*(?:"|{_LETTER}))'
+_TOKEN = re.compile(
+    rf"""(?P<column>-?\s*
+        (?:\{{(?P<names>[^{{}}]*)\}}|(?P<name>(?i:{"|".join(_COLUMNS)})|{_STRING}))\s*:)
+    |NEAR\s*\((?P<near>(?:[^()"]|{_STRING})*+)\)
+    |(?P<operator>(?:AND|OR|NOT)(?![^\s()"])|[()]|{_PLUS})
+    |(?P<error>"(?!{_STRING[1:]})|NEAR\s*\(|NEAR/[0-9]|\^\s*["\w]|\*(?![^\s)]))
+    |(?:(?P<phrase>{_STRING})|(?P<word>{_LETTER}++(?=["\s)]|\s*{_PLUS}|{_STAR}|$)))(?P<star>{_STAR})?
+    |(?P<text>[^\s()"]+(?:\([^\s()"]*\)[^\s()"]*)+|[^\s()"]+)""",
+    re.VERBOSE,
 )
-_INITIAL = re.compile(r'(?<![^\s(])\^\s*["\w]')
-_LONE_STAR = re.compile(r"(?:^|[(+)*]|(?<![^\s(])(?:AND|OR|NOT))\s*\*++(?![^\s)])")
-_SPACE_BEFORE_STAR = re.compile(r'(?<=[\w"])\s+\*(?=[\w"\s),]|$)')
-_STAR_INSIDE_WORD = re.compile(r'(?<=[\w"])\*(?=[\w"])')
-_PART = r'"[0-9]+"|[^\s()"+*]+'
-_PART_START = r'(?<![^\s()"+*])'  # a search that begins inside a part takes quadratic time
-_PLUS = re.compile(rf'{_PART_START}({_PART})(?:\s+\+\s+|(?<=")\s*\+\s*|\s*\+\s*(?="))({_PART})')
-_PREFIX_BEFORE_PLUS = re.compile(r"\*\s*\+\s")
+_SPACE = re.compile(r"\s*")
+_NEAR_DISTANCE = re.compile(r",\s*([0-9]+)\s*$")
+_ERRORS = {
+    '"': "a quotation mark is not closed",
+    "N": "NEAR takes words and phrases in parentheses, as in `NEAR(a b, 5)`",
+    "*": "`*` must follow a word or a phrase",
+    "^": "`^` is not supported. To search for the character, put it in quotation marks",
+}
 
 
 def parse_fts5(text: str) -> Node:
     """Parse an FTS5 expression. Raises MalformedQuery, or InvalidInput if it is too long."""
     check_size(text)
-    phrases: list[str] = []
-
-    def number(phrase: re.Match[str]) -> str:
-        phrases.append(phrase[1].replace('""', " "))
-        return f'"{len(phrases) - 1}"'
-
-    text = _PHRASE.sub(number, text)
-    text = _COLUMN_FILTER.sub(lambda match: _drop_column_filter(match, phrases), text)
-    _check(text)
-    text = _SPACE_BEFORE_STAR.sub("*", text)
-    text = _STAR_INSIDE_WORD.sub("* ", text)
-    text = _join_phrases(text, phrases)
-    return parse(_NUMBER.sub(lambda match: f'"{phrases[int(match[1])]}"', text))
+    node = _Parser(list(_tokens(text))).query()
+    if node is None:
+        raise MalformedQuery(
+            "The query contains no word to search for in messages. Only the column `content` can "
+            "be searched. To exclude a word, write `NOT word`."
+        )
+    return node
 
 
-def _drop_column_filter(match: re.Match[str], phrases: list[str]) -> str:
-    """Nothing in place of a filter that includes `content`. Other columns are not searched."""
-    if match["names"] is not None:
-        names = _NUMBER.sub(lambda name: phrases[int(name[1])], match["names"]).split()
-    else:
-        names = [_NUMBER.sub(lambda name: phrases[int(name[1])], match["name"])]
-    columns = {name.lower() for name in names}
-    unknown = sorted(columns - _COLUMNS)
-    if unknown and match["names"] is None:  # a phrase and a colon
-        return match[0]
-    if unknown or not columns:
+# -- tokens ---
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    text = text.rstrip()
+    flagged = has_flag(text)
+    end = 0
+    while end < len(text):
+        space = _SPACE.match(text, end)
+        assert space is not None  # it matches the empty string
+        match = _TOKEN.match(text, space.end())
+        assert match is not None  # every character except white space starts a token
+        minus = MINUS.match(text, match.start())
+        if minus and not match["column"] and (minus["phrase"] or not flagged):
+            raise ParseError(
+                "`-` excludes a column. To exclude a word, write `NOT word`. To search for the "
+                "character, put it in quotation marks"
+            )
+        yield _token(match)
+        end = match.end()
+
+
+def _token(match: re.Match[str]) -> Token:
+    if match["error"]:
+        raise ParseError(_ERRORS[match["error"][0]])
+    if match["operator"]:
+        return Token(match["operator"])
+    if match["column"]:
+        return _column_filter(match)
+    if match["near"] is not None:
+        inner = match["near"]
+        distance = _NEAR_DISTANCE.search(inner)
+        if distance:
+            inner = inner[: distance.start()]
+        number = distance[1] if distance else _DEFAULT_DISTANCE
+        return Token("near", distance=number, inner=tuple(_tokens(inner)))
+    if match["phrase"]:
+        return Token("word", word=Word(_unquote(match["phrase"]), prefix=bool(match["star"])))
+    if match["word"]:
+        return Token("word", word=Word(match["word"], prefix=bool(match["star"])))
+    return Token("word", word=typed_word(match["text"]))
+
+
+def _column_filter(match: re.Match[str]) -> Token:
+    """A token whose text says whether the filter leaves out `content`."""
+    names = [match["name"]] if match["name"] else re.findall(rf"{_STRING}|\S+", match["names"])
+    columns = {_unquote(name).lower() for name in names}
+    if not columns or not columns.issubset(_COLUMNS):
         raise MalformedQuery(
             "A column filter names an unknown column. Only `content` can be searched."
         )
-    if match["minus"] and _CONTENT in columns:
-        raise MalformedQuery(
-            "The filter excludes `content`, and no other column can be searched. To exclude a "
-            "word, write `NOT word`."
-        )
-    if not match["minus"] and _CONTENT not in columns:
-        raise MalformedQuery("Only the column `content` can be searched.")
-    return ""
+    leaves_out = (_CONTENT in columns) == match[0].startswith("-")
+    return Token("column", text="-" * leaves_out)
 
 
-def _check(text: str) -> None:
-    """Raise MalformedQuery for syntax that would otherwise be taken for text."""
-    if _LONE_STAR.search(text):
-        raise MalformedQuery("The query cannot be parsed: `*` must follow a word or a phrase.")
-    if _PREFIX_BEFORE_PLUS.search(text):
-        raise MalformedQuery(
-            "The query cannot be parsed: only the last part of a phrase can be a prefix."
-        )
-    if _INITIAL.search(text):
-        raise MalformedQuery(
-            "`^` is not supported. To search for the character, put it in quotation marks."
-        )
-    if has_exclusion(text):
-        raise MalformedQuery(
-            "The query cannot be parsed: `-` excludes a column. To exclude a word, write `NOT "
-            "word`. To search for the character, put it in quotation marks."
-        )
-
-
-def _join_phrases(text: str, phrases: list[str]) -> str:
-    """The text with `a + b` as one phrase."""
-    plus = _PLUS.search(text)
-    while plus is not None:
-        parts = [_NUMBER.sub(lambda match: phrases[int(match[1])], part) for part in plus.groups()]
-        phrases.append(" ".join(parts))
-        text = f'{text[: plus.start()]}"{len(phrases) - 1}"{text[plus.end() :]}'
-        plus = _PLUS.search(text)
+def _unquote(text: str) -> str:
+    if text.startswith('"'):
+        return text[1:-1].replace('""', " ")
     return text
+
+
+# -- the tree ---
+
+
+class _Parser:
+    """A recursive-descent parser. What can match nothing is None."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._position = 0
+        self._depth = 0
+        self._terms = 0
+
+    def query(self) -> Node | None:
+        node = self._or()
+        if self._kind:
+            raise ParseError("a closing parenthesis has no opening one")
+        return node
+
+    def _or(self) -> Node | None:
+        parts = [self._and()]
+        while self._accept("OR"):
+            parts.append(self._and())
+        nodes = [part for part in parts if part is not None]
+        if len(nodes) < 2:
+            return nodes[0] if nodes else None
+        return Or(tuple(nodes))
+
+    def _and(self) -> Node | None:
+        parts = [self._not()]
+        while self._accept("AND"):
+            if self._accept("NOT"):
+                parts += _exclusion(self._not())
+            else:
+                parts.append(self._not())
+        return _all_of(parts)
+
+    def _not(self) -> Node | None:
+        parts = [self._words()]
+        while self._accept("NOT"):
+            parts += _exclusion(self._words())
+        return _all_of(parts)
+
+    def _words(self) -> Node | None:
+        parts = [self._part()]
+        while self._kind in ("word", "near", "column", "(", "+"):
+            parts.append(self._part())
+        return _all_of([part for part in parts if not _is_blank(part)] or [None])
+
+    def _part(self) -> Node | None:
+        """A word, phrase, NEAR or group, and the column filters before it."""
+        is_searched = True
+        while self._kind in ("column", "+"):
+            is_searched = self._advance().text != "-" and is_searched
+        node: Node | None
+        if self._kind == "near":
+            node = self._near(self._advance())
+        elif self._accept("("):
+            node = self._group()
+        else:
+            node = self._phrase()
+        return node if is_searched or _is_blank(node) else None
+
+    def _group(self) -> Node | None:
+        self._depth += 1
+        if self._depth > DEEPEST_NESTING:
+            raise ParseError(f"parentheses are nested more than {DEEPEST_NESTING} levels deep")
+        node = self._or()
+        if not self._accept(")"):
+            raise ParseError("a parenthesis is not closed")
+        self._depth -= 1
+        return node
+
+    def _near(self, token: Token) -> Node:
+        inner = _Parser(token.inner)
+        phrases = []
+        while inner._kind:
+            phrases.append(inner._phrase())
+        self._count(inner._terms)
+        words = tuple(phrase for phrase in phrases if has_token(phrase.text))
+        if len(words) < 2:
+            return words[0] if words else Word("")
+        return Near(words, min(int(token.distance[:9]), LIMITS.indexed_characters))
+
+    def _phrase(self) -> Word:
+        """A word or phrase, and what `+` joins to it."""
+        word = self._word()
+        while self._accept("+"):
+            if word.prefix:
+                raise ParseError("only the last part of a phrase can be a prefix")
+            part = self._word()
+            word = Word(f"{word.text} {part.text}", part.prefix)
+        return word
+
+    def _word(self) -> Word:
+        if self._kind != "word":
+            raise ParseError(f"there should be a word instead of {self._kind or 'the end'}")
+        self._count(1)
+        word = self._advance().word
+        assert word is not None
+        return word
+
+    def _count(self, terms: int) -> None:
+        self._terms += terms
+        check_terms(self._terms)
+
+    @property
+    def _kind(self) -> str:
+        """The kind of the next token; empty at the end."""
+        if self._position == len(self._tokens):
+            return ""
+        return self._tokens[self._position].kind
+
+    def _advance(self) -> Token:
+        self._position += 1
+        return self._tokens[self._position - 1]
+
+    def _accept(self, kind: str) -> bool:
+        """Skip the next token if it is of this kind."""
+        is_next = self._kind == kind
+        self._position += is_next
+        return is_next
+
+
+def _is_blank(node: Node | None) -> bool:
+    return isinstance(node, Word) and not has_token(node.text)
+
+
+def _exclusion(node: Node | None) -> list[Node | None]:
+    return [] if node is None else [Not(node)]
+
+
+def _all_of(parts: Sequence[Node | None]) -> Node | None:
+    nodes = [part for part in parts if part is not None]
+    return all_of(nodes) if len(nodes) == len(parts) else None

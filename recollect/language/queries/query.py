@@ -82,7 +82,7 @@ from recollect.settings import LIMITS
 
 _DEFAULT_DISTANCE = 10  # of NEAR, as in FTS5
 _LONGEST_DISTANCE = 1_000
-_DEEPEST_NESTING = 10  # at 14, the parser of FTS5 can run out of stack
+DEEPEST_NESTING = 10  # of parentheses; at 14, the parser of FTS5 can run out of stack
 
 
 class MalformedQuery(InvalidInput):
@@ -181,7 +181,7 @@ def parse_query(text: str) -> Query:
                 f"`{rest}` excludes something, but there is no word to search for. Add one."
             ) from error
         node = literal_words(rest) or Word(rest)
-        _check_terms(len(words(node)))
+        check_terms(len(words(node)))
         note = f"Searched as plain text, because {error.reason}."
         return Query(text, node, fields, plain=True, literal=True, rest=rest, note=note)
 
@@ -212,7 +212,8 @@ def check_size(text: str, limit: int = LIMITS.query_bytes) -> None:
         raise QueryTooLong(f"The query has {size:,} bytes. The maximum is {limit:,} bytes.")
 
 
-def _check_terms(count: int) -> None:
+def check_terms(count: int) -> None:
+    """Raises QueryTooLong if a query has more words than the limit."""
     if count > LIMITS.query_terms:
         raise QueryTooLong(f"The query has more than {LIMITS.query_terms} words. Use fewer words.")
 
@@ -325,8 +326,8 @@ class _Parser:
 
     def _group(self) -> Node:
         self._depth += 1
-        if self._depth > _DEEPEST_NESTING:
-            self._fail(f"parentheses are nested more than {_DEEPEST_NESTING} levels deep")
+        if self._depth > DEEPEST_NESTING:
+            self._fail(f"parentheses are nested more than {DEEPEST_NESTING} levels deep")
         node = self._or()
         if not self._accept(")"):
             self._fail("a parenthesis is not closed")
@@ -344,7 +345,7 @@ class _Parser:
 
     def _count(self, word: Word) -> Word:
         self._terms += 1
-        _check_terms(self._terms)
+        check_terms(self._terms)
         return word
 
     @property

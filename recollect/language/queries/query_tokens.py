@@ -16,7 +16,7 @@ _TOKEN = re.compile(
     |(?P<text>(?!(?:AND|OR|NOT)\()[^\s()"]+(?:\([^\s()"]*\)[^\s()"]*)+|[^\s()"]+)""",
     re.VERBOSE,
 )
-_MINUS = re.compile(
+MINUS = re.compile(
     r"""(?<![^\s(])-(?=(?P<phrase>"[^"]*"|\()
     |(?!(?:AND|NOT|NEAR)\b)[^\W\d_]{3,}\*?[.,;:!?]*(?![^\s)]))""",
     re.VERBOSE,
@@ -47,13 +47,13 @@ class Token(NamedTuple):
 def query_tokens(text: str, *, fields: bool) -> Iterator[Token]:
     """The tokens of a query; fields and minus signs only with `fields`."""
     text = text.rstrip()
-    has_flag = _has_flag(text)
+    flagged = has_flag(text)
     end = 0
     while end < len(text):
         space = _SPACE.match(text, end)
         assert space is not None  # it matches the empty string
         start = end
-        token, end = _token_at(text, space.end(), fields, has_flag)
+        token, end = _token_at(text, space.end(), fields, flagged)
         yield token._replace(text=text[start:end])
 
 
@@ -82,21 +82,15 @@ def text_without_fields(tokens: Iterable[Token]) -> str:
     return "".join(token.text for token in remaining).strip()
 
 
-def has_exclusion(text: str) -> bool:
-    """Whether a minus sign excludes a word or a phrase, rather than being text."""
-    has_flag = _has_flag(text)
-    return any(minus["phrase"] or not has_flag for minus in _MINUS.finditer(text))
-
-
-def _token_at(text: str, start: int, fields: bool, has_flag: bool) -> tuple[Token, int]:
+def _token_at(text: str, start: int, fields: bool, flagged: bool) -> tuple[Token, int]:
     """The token at a position, and where it ends."""
     match = _TOKEN.match(text, start)
     assert match is not None  # every character except white space starts a token
     token = _token(match, fields)
     if not fields:
         return token, match.end()
-    minus = _MINUS.match(text, start)
-    if minus and (minus["phrase"] or not has_flag):
+    minus = MINUS.match(text, start)
+    if minus and (minus["phrase"] or not flagged):
         return Token("-"), minus.end()
     field, end = field_at(text, start)
     if field:
@@ -133,5 +127,6 @@ def _near_token(inner: str, fields: bool) -> Token:
     return Token("near", distance=distance, inner=tuple(query_tokens(inner, fields=fields)))
 
 
-def _has_flag(text: str) -> bool:
+def has_flag(text: str) -> bool:
+    """Whether a command-line flag shows that a minus sign before a word is text."""
     return _FLAG.search(_PHRASE.sub('""', text)) is not None

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from recollect.language.queries.fts5 import parse_fts5
 from recollect.language.queries.matching import matches
-from recollect.language.queries.query import MalformedQuery
 from recollect.language.queries.query_tree import Node, all_words, words
-from recollect.language.text import has_token
 from recollect.model.arguments import page_size
 from recollect.model.search import Filter, Hit, Page
 from recollect.search.results.hits import make_hit
@@ -25,8 +23,6 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
     """
     node = parse_fts5(text)
     query_words = words(node)
-    if not query_words or not all(has_token(word.text) for word in query_words):
-        raise MalformedQuery("The query contains no word to search for.")
     limit = page_size(limit)
     wrong, missing = _title_errors(store, node, filter)
     keys = [key for key in store.match(node, filter, limit + len(wrong)) if key not in wrong]
