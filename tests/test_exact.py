@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -260,9 +261,9 @@ def test_only_message_contents_match_never_titles(
 def test_the_best_hit_comes_first_and_the_total_counts_all_matches(
     library: recollect.Library,
 ) -> None:
-    for n in range(30):
+    for n in range(29):
         library.add_conversation(
-            f"c{n}", "walrus", messages=[{"role": "user", "content": "a seal " * n}]
+            f"c{n}", "walrus", messages=[{"role": "user", "content": "a seal " + "and me " * n}]
         )
     library.add_conversation("best", "", messages=[{"role": "user", "content": "seal"}])
     page = library.match_expression("seal", limit=3)
@@ -318,3 +319,34 @@ def test_an_excerpt_of_a_message_with_500_000_matches_marks_twenty() -> None:
 def test_a_long_expression_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(InvalidInput):
         parse_fts5("a + " * 20_000)
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize(
+    "query", ["w3", "w3 w40", "w9 OR w30 OR w80", '"w3 w5" OR w20*', "w1 NOT w2"]
+)
+def test_messages_are_in_the_order_of_fts5(library: recollect.Library, query: str) -> None:
+    rng = random.Random(11)
+    contents = [
+        " ".join(f"w{int(rng.paretovariate(0.7))}" for _ in range(rng.randint(3, 90)))
+        for _ in range(300)
+    ]
+    db = apsw.Connection(":memory:")
+    db.execute("create virtual table t using fts5(content)")
+    db.executemany("insert into t values (?)", [(content,) for content in contents])
+    sql = "select rowid - 1, rank from t where t match ? order by rank"
+    ranks = dict(db.execute(sql, (query,)).fetchall())
+    messages = [{"role": "user", "content": content} for content in contents]
+    library.add_conversation("c", messages=messages)
+    hits = library.match_expression(query, limit=200).hits
+    assert [ranks[hit.position] for hit in hits] == pytest.approx(list(ranks.values())[:200])
+
+
+@pytest.mark.full
+def test_the_total_of_an_expression_counts_all_matches(library: recollect.Library) -> None:
+    messages = [{"role": "user", "content": f"w{n % 21 == 0:d}"} for n in range(22_000)]
+    library.add_conversation("c", messages=messages)
+    for _ in range(2):
+        assert library.match_expression("w0 OR w1").total == 22_000
+        assert library.match_expression("w0").total == 20_952
+        library.index()

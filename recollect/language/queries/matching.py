@@ -18,16 +18,13 @@ def matches(node: Node, title: str, content: str) -> bool:
 
 def are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool:
     """As FTS5 defines NEAR: every part starts at most `distance` words before the last one."""
-    occurrences: list[tuple[list[int], int]] = []
+    found: list[tuple[list[int], int]] = []
     for part in parts:
         words = tokens(part.text)
-        occurrences.append((_occurrences(text, words, part.prefix), len(words)))
-    ends = sorted({start for starts, _ in occurrences for start in starts})
+        found.append((occurrences(text, words, part.prefix), len(words)))
+    ends = sorted({start for starts, _ in found for start in starts})
     return any(
-        all(
-            _has_number_between(starts, end - length - distance, end)
-            for starts, length in occurrences
-        )
+        all(_has_number_between(starts, end - length - distance, end) for starts, length in found)
         for end in ends
     )
 
@@ -36,7 +33,7 @@ def _matches(node: Node, columns: Sequence[Sequence[str]]) -> bool:
     match node:
         case Word(text, prefix):
             words = tokens(text)
-            return any(_occurrences(column, words, prefix) for column in columns)
+            return any(occurrences(column, words, prefix) for column in columns)
         case Near(parts, distance):
             return any(are_near(column, parts, distance) for column in columns)
         case Not(part):
@@ -47,7 +44,7 @@ def _matches(node: Node, columns: Sequence[Sequence[str]]) -> bool:
             return any(_matches(part, columns) for part in parts)
 
 
-def _occurrences(text: Sequence[str], words: Sequence[str], prefix: bool) -> list[int]:
+def occurrences(text: Sequence[str], words: Sequence[str], prefix: bool) -> list[int]:
     """The positions at which the words follow each other. The last one may be a prefix."""
     if not words:
         return []

@@ -1,18 +1,26 @@
-"""Search with an FTS5 expression, in the order of the text engine."""
+"""Search with an FTS5 expression, in the order of FTS5."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
+from recollect.errors import SearchTimeout
 from recollect.language.queries.fts5 import parse_fts5
-from recollect.language.queries.matching import matches
-from recollect.language.queries.query_tree import Node, all_words, words
+from recollect.language.queries.matching import matches, occurrences
+from recollect.language.queries.query_tree import Node, Word, all_words, words
+from recollect.language.text import tokens
 from recollect.model.arguments import page_size
 from recollect.model.search import Filter, Hit, Page
 from recollect.search.results.hits import make_hit
 from recollect.search.results.snippet import excerpt_at
 from recollect.settings import LIMITS
 from recollect.store.base import Store
+
+_SCORED = 1_000
+"""At most so many of the engine's best matches are scored."""
 
 
 def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Page:
@@ -25,11 +33,8 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
     query_words = words(node)
     limit = page_size(limit)
     wrong, missing = _title_errors(store, node, filter)
-    keys = [key for key in store.match(node, filter, limit + len(wrong)) if key not in wrong]
-    if missing:
-        scores = store.text_scores(node, [*keys, *missing])
-        keys = sorted([*keys, *missing], key=lambda key: -scores.get(key, 0.0))
-    keys = keys[:limit]
+    keys = [key for key in store.match(node, filter, _SCORED + len(wrong)) if key not in wrong]
+    keys = _best_first(store, query_words, [*keys, *missing], filter)[:limit]
     candidates = {c.key: c for c in store.candidates(keys, filter)}
     passages = store.passages_by_key(list(candidates))
     hits: list[Hit] = []
@@ -41,6 +46,10 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
         hit = make_hit(candidates[key], [], 1 / (1 + position))
         hits.append(replace(hit, snippet=text, start=start, marks=marks, metadata=passage.metadata))
     total, is_exact = store.count(node, filter)
+    if not is_exact:
+        with suppress(SearchTimeout):  # then the total is a lower bound
+            groups = store.match_groups(node, filter)
+            total, is_exact = sum(group.matches for group in groups.passages), groups.is_complete
     total += len(missing) - len(wrong)
     return Page(tuple(hits), max(total, len(hits)), 0, limit, exact=is_exact)
 
@@ -58,3 +67,31 @@ def _title_errors(store: Store, node: Node, filter: Filter) -> tuple[set[int], s
         elif without_title and not with_title:
             missing.add(candidate.key)
     return wrong, missing
+
+
+def _best_first(
+    store: Store, query_words: Sequence[Word], keys: Sequence[int], filter: Filter
+) -> list[int]:
+    """The keys of passages in the order of FTS5's BM25.
+
+    The engines of large libraries and of PostgreSQL do not count how often a passage has a word.
+    """
+    frequencies, size = store.frequencies(query_words)
+    texts = {
+        candidate.key: tokens(candidate.content[: LIMITS.ranked_characters])
+        for candidate in store.candidates(keys, filter)
+    }
+    lengths = [len(text) for text in texts.values()]
+    if size <= _SCORED:
+        lengths = [len(tokens(text[: LIMITS.ranked_characters])) for text in store.sample(size)]
+    mean_length = sum(lengths) / max(len(lengths), 1) or 1.0
+    scores = dict.fromkeys(texts, 0.0)
+    for word, frequency in zip(query_words, frequencies, strict=True):
+        rarity = (size - frequency + 0.5) / (frequency + 0.5)
+        weight = max(math.log(max(rarity, 1.0)), 1e-6)
+        parts = tokens(word.text)
+        for key, text in texts.items():
+            count = len(occurrences(text, parts, word.prefix))
+            norm = 1.2 * (0.25 + 0.75 * len(text) / mean_length)
+            scores[key] += weight * count / (count + norm)
+    return sorted(scores, key=lambda key: -scores[key])
