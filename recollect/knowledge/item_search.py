@@ -30,7 +30,7 @@ from recollect.search.everything.search import search_everything
 from recollect.search.results.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.views.audience import visible_store
+from recollect.store.views.labelled import visible_store
 
 MOST_RESULTS = 100
 # The most media of a mixed list that are sorted in an order of their own.

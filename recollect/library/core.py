@@ -100,7 +100,7 @@ class LibraryCore:
         return observation_budget(self._open_shared)
 
     def _visible_store(self, audience: Audience) -> Store:
-        from recollect.store.views.audience import visible_store
+        from recollect.store.views.labelled import visible_store
 
         return visible_store(self._store, audience)
 

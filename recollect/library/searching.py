@@ -23,7 +23,6 @@ from recollect.model.search import (
     require_filter,
 )
 from recollect.store.abbreviations import expand_filter
-from recollect.store.base import Store
 from recollect.store.values import Candidate
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Searching(LibraryCore):
         filter = expand_filter(self._store, filter_with(filter, filters))
         if filter.hidden:
             filter = filter.with_default_kinds(KINDS)  # Observations are hidden, too.
-        store = self._searched_store(audience)
+        store = self._visible_store(audience)
         concepts = parse_names(text, "text")
         try:
             if isinstance(text, str) or len(concepts) == 1:
@@ -71,14 +70,6 @@ class Searching(LibraryCore):
         from recollect.search.recent_searches import RecentSearches
 
         return RecentSearches()
-
-    def _searched_store(self, audience: Audience) -> Store:
-        """What the audience sees. An interface masks the hits that are human-only."""
-        if audience is not Audience.AGENT_MASKED:
-            return self._visible_store(audience)
-        from recollect.store.views.labelled import LabelledStore
-
-        return LabelledStore(self._store)
 
     def count_matches(
         self,
@@ -114,7 +105,7 @@ class Searching(LibraryCore):
         """Messages that resemble a message, in words and in meaning. Raises NotFound."""
         from recollect.search.variants.similar import related
 
-        store = self._searched_store(audience)
+        store = self._visible_store(audience)
         filter = Filter.of(kinds=kinds)
         options = options or SearchOptions()
         with store.snapshot():

@@ -41,7 +41,7 @@ from recollect.model.observations import Observation
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search.results.hits import make_hit
 from recollect.store.base import Store
-from recollect.store.views.audience import visible_store
+from recollect.store.views.labelled import visible_store
 from recollect.store.views.observed import ObservationStore
 
 MAX_IDS = 20

@@ -41,7 +41,7 @@ from recollect.search.results.variety import merge_copies, spread
 from recollect.search.variants.concepts import search_concepts
 from recollect.store.base import Store
 from recollect.store.values import SearchPlan, SubstringMatches
-from recollect.store.views.audience import visible_store
+from recollect.store.views.labelled import visible_store
 from recollect.store.views.observed import ObservationStore
 
 _MAX_UNRANKED = 1_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html import unescape
 from typing import Any
 from urllib.parse import quote
@@ -745,3 +746,29 @@ def test_a_hundred_messages_are_read_by_default(client: Client) -> None:
     assert ([m["seq"] for m in page["messages"]], page["has_more"]) == ([*range(1, 101)], True)
     page = client.get("/api/threads/a%2Fb/messages?limit=1000&after_seq=20").json()
     assert ([m["seq"] for m in page["messages"]], page["has_more"]) == ([*range(21, 221)], True)
+
+
+@proves("C2-24")
+@pytest.mark.parametrize("setting", ["", "hide"])
+def test_no_route_corrects_a_word_to_one_of_human_only_messages(
+    client: Client, agent: Client, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    thread_id = thread(client, "T", "the launch is near")
+    post(client, thread_id, author="boss", content="chrysoberyl for 40 euros", human_only=True)
+    client.settle()
+    monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", setting)
+    seen = 0
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        for method, name in query_parameters(methods):
+            parameters = {name: "launch chrysoberil"}
+            answer = agent.request(method, path, params=parameters)
+            assert "chrysoberyl" not in answer.text.lower(), (path, answer.text)
+            seen += "chrysoberyl" in client.request(method, path, params=parameters).text.lower()
+    assert seen >= 2
+
+
+def query_parameters(methods: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for method, operation in methods.items():
+        for parameter in operation.get("parameters", []):
+            if parameter["name"] in ("q", "query", "text"):
+                yield method, parameter["name"]

@@ -71,3 +71,39 @@ def test_no_tool_shows_an_agent_a_message_that_is_marked_by_its_metadata(
         assert f"is {SECRET}" not in json.dumps(result), (tool, arguments)
         visible_to_person += f"is {SECRET}" in json.dumps(person.call(tool, arguments))
     assert visible_to_person >= 8
+
+
+# Misspellings of words, pairs and names that only human-only messages have.
+MISSPELLINGS = {
+    "chrysoberil": "chrysoberyl",
+    "risoto": "risotto",
+    "quaggazebra": "quagga zebra",
+    "obrenner": "o brenner",
+    "cafehauss": "caféhaus",
+}
+
+
+@pytest.mark.parametrize("setting", ["", "hide"])
+def test_no_tool_corrects_a_word_to_one_of_human_only_messages(
+    make_caller: MakeCaller, library: Library, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    hidden = "Chrysoberyl and risotto for the quagga-zebra of O'Brenner in the Caféhaus."
+    library.add_conversation(
+        "c1", messages=[{"role": "user", "content": "the launch is near, cafehaus"}]
+    )
+    for number in range(4):
+        passage = Passage(f"h{number}", "user", hidden, metadata={"audience": "human"})
+        library.add_messages("c1", [passage])
+    library.import_items([{"kind": "note", "id": "n", "title": "Launch", "content": "a launch"}])
+    library.index()
+    monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", setting)
+    agent, person = make_caller(), make_caller(agent=False)
+    seen_by_person = 0
+    for tool in agent.catalog.listing():
+        if "query" not in tool["inputSchema"]["properties"]:
+            continue
+        for typo, word in MISSPELLINGS.items():
+            arguments = {"query": f"launch {typo}"}
+            assert word not in str(agent.call(tool["name"], arguments)).lower(), tool["name"]
+            seen_by_person += word in str(person.call(tool["name"], arguments)).lower()
+    assert seen_by_person >= 16

@@ -10,6 +10,7 @@ from recollect.language.symbol_names import symbol_name
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
 from recollect.language.words.written import as_written, join_pairs
+from recollect.model.audience import HUMAN_ONLY
 from recollect.model.kinds import KINDS, OBSERVATION
 from recollect.model.search import Filter
 from recollect.search.candidates.deadline import NOTE
@@ -90,10 +91,11 @@ class Remarks:
         return _as_typed(join_pairs(names, text), text)
 
     def _best_texts(self) -> Iterator[str]:
-        """The titles and texts of the best hits."""
+        """The titles and texts of the best hits, unless they are masked."""
         for scored in self._ranking[:_BEST]:
             yield scored.candidate.title
-            yield scored.candidate.content
+            if scored.candidate.visibility != HUMAN_ONLY:
+                yield scored.candidate.content
 
     def _absent_names(self) -> list[str]:
         names = []
@@ -132,7 +134,9 @@ class Remarks:
         is_hidden = OBSERVATION in self._kinds  # ordinary searches do not see observations
         kinds = Filter(kinds=self._kinds, hidden=is_hidden)
         has_match = self._store.has_match(term.node, kinds)
-        return not has_match and not self._store.deadline.was_missed
+        if has_match or self._store.match(term.node, kinds, 1):  # perhaps a message with a mask
+            return False
+        return not self._store.deadline.was_missed
 
 
 def _as_typed(names: Sequence[str], text: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.language.queries.query_tree import Node, Word
-from recollect.model.audience import Audience, is_human_only
+from recollect.model.audience import is_human_only
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.search import Filter
 from recollect.model.undo import Change
@@ -80,16 +80,6 @@ SHOWS_NO_TEXT = {
     "activity": "it returns only counts",
 }
 """The readers that this view passes on unchanged, with the reason."""
-
-
-def visible_store(store: Store, audience: Audience, *, can_mask: bool = True) -> Store:
-    """The store as this audience sees it.
-
-    Agents that read masks find human-only messages too, unless the caller cannot mask its results.
-    """
-    if audience is Audience.PERSON or (audience is Audience.AGENT_MASKED and can_mask):
-        return store
-    return AudienceStore(store)
 
 
 class AudienceStore(StoreView):

@@ -9,11 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from recollect.language.queries.query_tree import Node
-from recollect.model.audience import HUMAN_ONLY
+from recollect.model.audience import HUMAN_ONLY, Audience
 from recollect.model.search import Filter
+from recollect.store.base import Store
 from recollect.store.values import Candidate, SubstringMatches, TermPlan
 from recollect.store.views.audience import AudienceStore
 from recollect.store.views.base import StoreView
+
+
+def visible_store(store: Store, audience: Audience, *, can_mask: bool = True) -> Store:
+    """The store as this audience sees it.
+
+    Agents that read masks find human-only messages too, unless the caller cannot mask its results.
+    """
+    if audience is Audience.PERSON:
+        return store
+    if audience is Audience.AGENT_MASKED and can_mask:
+        return LabelledStore(store)
+    return AudienceStore(store)
 
 
 class LabelledStore(StoreView):
