@@ -10,11 +10,11 @@ from typing import Any
 from recollect.errors import InvalidInput
 from recollect.knowledge.preferences import DEFAULTS
 from recollect.knowledge.results import SOURCES
-from recollect.language.queries.query import check_size
 from recollect.language.text import bound, storable, truncate
 from recollect.model.search import Filter
 from recollect.search.everything.kind_queries import MATCH_IN, KindQuery
 from recollect.search.everything.search import ORDERS
+from recollect.settings import LIMITS
 
 LONGEST_QUERY = 1_000
 MOST_VALUES = 100
@@ -90,11 +90,14 @@ def kind_of(source: str) -> str:
 
 
 def validate_query(query: str) -> str:
-    """The query as it is searched for. Raises InvalidInput if it is empty or too long."""
+    """The query as it is searched for. Raises InvalidInput if it is empty or too long.
+
+    A text of several lines, such as a stack trace, may be longer than other queries.
+    """
     query = storable(query)
-    if not query.strip() or len(query) > LONGEST_QUERY:
-        raise InvalidInput(f"query: give 1 to {LONGEST_QUERY} characters.")
-    check_size(query)
+    is_pasted = "\n" in query.strip() and len(query) <= LIMITS.long_query_bytes
+    if not query.strip() or (len(query) > LONGEST_QUERY and not is_pasted):
+        raise InvalidInput(f"query: give 1 to {LONGEST_QUERY} characters, or lines of a text.")
     return query
 
 

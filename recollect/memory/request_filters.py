@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from recollect.errors import InvalidInput
-from recollect.language.queries.query import check_size
 from recollect.language.text import bound, storable, truncate
 from recollect.memory.observe import TYPES, parse_type
 
@@ -59,7 +58,6 @@ def _parse_concept(text: str) -> str:
     text = storable(text).strip()
     if len(text) < MIN_QUERY_LENGTH:
         raise InvalidInput("Query must be at least 2 characters")
-    check_size(text)
     return text
 
 

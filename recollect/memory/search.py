@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
 from recollect.index.meaning import Meaning
-from recollect.language.queries.query import Query, parse_query
+from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, Word
 from recollect.language.text import has_token
 from recollect.memory.distinct_results import DistinctResults, Match, conversation_hit
@@ -28,6 +28,7 @@ from recollect.search.candidates.scope import Scope
 from recollect.search.candidates.sizes import CANDIDATES
 from recollect.search.evidence import UNRELATED
 from recollect.search.queries.interpretation import interpret
+from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.period_questions import as_period
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import resolve_ambiguity
@@ -77,7 +78,9 @@ def search_concept(
     if options.mode == "text":
         text = _literal_query(text, parts)
     query = resolve_ambiguity(
-        as_period(parse_query(text), options.now), messages.store, [messages.filter]
+        as_period(parse_any_length(text, messages.store), options.now),
+        messages.store,
+        [messages.filter],
     )
     announce_terms(query, messages.store, options, meaning, with_kinds=True)
     parts = [part._replace(filter=narrow_filter(part.filter, query, store)) for part in parts]
@@ -163,8 +166,8 @@ def _literal_query(text: str, parts: Sequence[Scope]) -> str:
 
     If no text has all the words either, the search falls back to any of them.
     """
-    query = parse_query(text)
-    if not query.plain or query.rest != text or not has_token(text):
+    query = parse_any_length(text, parts[0].store)
+    if query.pasted or not query.plain or query.rest != text or not has_token(text):
         return text
     if _have_match(parts, Word(text)):
         return f'"{text}"'

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
-from recollect.language.queries.query import parse_query
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search.candidates.scope import Scope
 from recollect.search.engine import Search
 from recollect.search.queries.interpretation import interpret
+from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.hits import make_hit
@@ -69,7 +69,7 @@ def search_concepts(
 def _prepare(
     store: Store, meaning: Meaning, concept: str, filter: Filter, options: SearchOptions
 ) -> Search:
-    query = parse_query(concept)
+    query = parse_any_length(concept, store)
     if not has_words(query):
         raise InvalidInput(f"The concept {concept!r} contains no word to search for.")
     filter = narrow_filter(filter, query, store)

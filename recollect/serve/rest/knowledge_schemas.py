@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from recollect.serve.rest.schemas import Metadata, PurgeState, RequestBody, ResponseBody
+from recollect.settings import LIMITS
 
 Source = Literal["notes", "media", "chats", "characters", "prompts"]
 Order = Literal["relevance", "recent"]
@@ -18,7 +19,7 @@ Title = Annotated[str, Field(max_length=500)]
 Words = Annotated[list[str], Field(max_length=100)]
 
 _ANY = "Repeat the parameter to allow several."
-MAX_QUERY_LENGTH = 1_000
+MAX_QUERY_LENGTH = LIMITS.long_query_bytes  # of a text of several lines
 
 
 # -- responses -------------------------------------------------------------------
