@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recollect
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word, words
+from recollect.model.search import SearchOptions
 from recollect.search.results.snippet import snippet
 from recollect.search.results.word_finder import _PatternFinder, _PlainFinder, fold, word_finder
 
@@ -105,7 +110,7 @@ _TYPED = st.builds(Word, st.text("abé1", min_size=1, max_size=3), st.booleans()
 @given(st.lists(_TYPED, min_size=1, max_size=4), st.text("abé1_ .語", max_size=30))
 def test_plain_words_are_found_where_a_pattern_finds_them(typed: list[Word], text: str) -> None:
     finder, by_pattern = word_finder(typed), _PatternFinder(typed)
-    assert isinstance(finder, _PlainFinder)
+    assert isinstance(getattr(finder, "_plain"), _PlainFinder)
     assert finder.first(fold(text)) == by_pattern.first(fold(text))
     assert finder.matches(fold(text)) == by_pattern.matches(fold(text))
 
@@ -115,3 +120,41 @@ def test_a_rare_word_is_shown_after_many_matches_of_a_frequent_one() -> None:
     text = "\n".join([*lines, "step 900: table zebra_orders failed with E7781"])
     for query in (["table", "failed", "e7781"], ["table", "zebra orders"]):
         assert "zebra_orders" in snippet(text, [Word(word) for word in query], 160)[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "query"),
+    [
+        ("résumé", "resume"),
+        ("Übergröße", "übergrösse"),
+        ("façade", '"la façade"'),
+        ("чайник", "чайник"),
+        ("한국어", "한국어"),
+        ("がんばる", "がんばる"),
+    ],
+)
+def test_a_word_in_decomposed_unicode_is_shown_and_marked(
+    library: recollect.Library, word: str, query: str
+) -> None:
+    decomposed = unicodedata.normalize("NFD", word)
+    assert decomposed != word
+    content = "one two " * 200 + f"la {decomposed} end" + " three four" * 200
+    library.add_conversation("c", messages=[{"role": "user", "content": content}])
+    library.knowledge.create("notes", {"title": "Note", "content": content})
+    library.index()
+    for each in (query, unicodedata.normalize("NFD", query)):
+        (hit,) = library.search(each, options=SearchOptions(mode="text")).hits[:1]
+        (excerpt,) = library.match_expression(each).hits
+        for found in (hit, excerpt):
+            start, end = found.marks[-1]
+            assert found.snippet[start:end].removeprefix("la ") == decomposed
+            assert found.start > 500
+        (note,) = library.knowledge.search(each, KnowledgeOptions(sources=("notes",)))["results"]
+        assert decomposed in note["snippet"]
+        assert note["loc"]["approx_offset"] > 1_000
+
+
+def test_a_word_is_not_marked_inside_a_word_in_decomposed_unicode() -> None:
+    text = unicodedata.normalize("NFD", "résumés, résumé")
+    marked = unicodedata.normalize("NFC", mark_matches(text, "sume OR resume"))
+    assert marked == "résumés, [résumé]"

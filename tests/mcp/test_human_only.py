@@ -94,7 +94,7 @@ def test_no_tool_corrects_a_word_to_one_of_human_only_messages(
     for number in range(4):
         passage = Passage(f"h{number}", "user", hidden, metadata={"audience": "human"})
         library.add_messages("c1", [passage])
-    library.import_items([{"kind": "note", "id": "n", "title": "Launch", "content": "a launch"}])
+    library.knowledge.create("notes", {"title": "Launch", "content": "a launch"})
     library.index()
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", setting)
     agent, person = make_caller(), make_caller(agent=False)

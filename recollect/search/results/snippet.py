@@ -24,7 +24,7 @@ _EXCERPT_CHARACTERS = 4_000  # after the first match, from which an excerpt is c
 _SLICE_OVERLAP = 1_000
 _LONGEST_SPACE_SEARCH = 30
 _SPACE = re.compile(r"\s+")
-_TOKEN = re.compile(r"[^\W_]+")
+_TOKEN = re.compile("(?:[^\\W_][\u0300-\u036f]*)+")
 
 Marks = tuple[tuple[int, int], ...]
 """The start and end of each match in a snippet."""

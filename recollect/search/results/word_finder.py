@@ -16,12 +16,15 @@ from recollect.language.text import indexable, is_unspaced, non_ascii_characters
 _MOST_MATCHES_OF_WORD = 64
 _MOST_MATCHES = 1_000
 _MAX_FOLDED_SINGLY = 8
-_WORD_CHARACTER = re.compile(r"[^\W_]")
+_ACCENTS = "[\u0300-\u036f]"
+_WORD_CHARACTER = re.compile(rf"[^\W_]|{_ACCENTS}")
 _TOKEN = re.compile(r"[^\W_]+")
 # Characters that stand for several letters. Each is folded into one character, so it stays itself.
 _LIGATURES = {"ss": "ß", "ffi": "ﬃ", "ffl": "ﬄ", "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ"}
-_LETTERS = re.compile("|".join(_LIGATURES))
-_LIGATURE = re.compile("|".join(_LIGATURES.values()))
+_LETTERS = re.compile("|".join(_LIGATURES) + "|.", re.DOTALL)
+# In decomposed Unicode, these follow the first part of a character of a script without spaces.
+_LATER_PARTS = {"\u3099", "\u309a", *map(chr, range(0x1160, 0x1200))}
+_UNUSUAL = {*_LIGATURES.values(), *_LATER_PARTS, *map(chr, range(0x300, 0x370))}
 
 Span = tuple[int, int]
 """A start and an end."""
@@ -48,12 +51,9 @@ def _word_finder(words: tuple[Word, ...]) -> WordFinder:
     for word in words:
         tokens = _tokens(word)
         if len(tokens) != 1 or not tokens[0].isascii() or symbol_name(tokens[0]):
-            return _PatternFinder(words)
+            return _FinderForAnyText(_PatternFinder(words), words)
         plain_words.append((tokens[0], word.prefix))
-    finder = _PlainFinder(plain_words)
-    if any(_LETTERS.search(text) for text, _ in plain_words):
-        return _LigatureFinder(finder, words)
-    return finder
+    return _FinderForAnyText(_PlainFinder(plain_words), words)
 
 
 def _tokens(word: Word) -> list[str]:
@@ -90,8 +90,8 @@ def _places(word: str, is_prefix: bool, text: str) -> Iterator[int]:
         start = text.find(word, end)
 
 
-class _LigatureFinder:
-    """For words that a text may have with a ligature: "strasse" is also "straße"."""
+class _FinderForAnyText:
+    """For texts that may have ligatures ("straße" is also strasse), or be decomposed Unicode."""
 
     def __init__(self, plain: WordFinder, words: Sequence[Word]) -> None:
         self._plain = plain
@@ -99,8 +99,8 @@ class _LigatureFinder:
 
     @cached_property
     def _pattern(self) -> WordFinder:
-        # Few texts have a ligature, and compiling the pattern takes milliseconds.
-        return _PatternFinder(self._words)
+        # Few texts need it, and compiling the pattern takes milliseconds.
+        return _PatternFinder(self._words, any_text=True)
 
     def first(self, text: str) -> int | None:
         return self._finder(text).first(text)
@@ -109,7 +109,7 @@ class _LigatureFinder:
         return self._finder(text).matches(text)
 
     def _finder(self, text: str) -> WordFinder:
-        if text.isascii() or not _LIGATURE.search(text):
+        if text.isascii() or _UNUSUAL.isdisjoint(non_ascii_characters(text)):
             return self._plain
         return self._pattern
 
@@ -117,10 +117,10 @@ class _LigatureFinder:
 class _PatternFinder:
     """For any words. Where several match, a phrase is marked, not its first word."""
 
-    def __init__(self, words: Sequence[Word]) -> None:
+    def __init__(self, words: Sequence[Word], *, any_text: bool = False) -> None:
         longest_first = sorted(words, key=lambda word: -len(_tokens(word)))
         # An empty pair of quotes is a word without text.
-        alternatives = [_alternative(word) for word in longest_first if word.text]
+        alternatives = [_alternative(word, any_text) for word in longest_first if word.text]
         self._pattern: re.Pattern[str] | None = None
         if alternatives:
             self._pattern = re.compile("|".join(alternatives))
@@ -139,26 +139,30 @@ class _PatternFinder:
         return list(islice(_all_matches(self._pattern, text), _MOST_MATCHES))
 
 
-def _alternative(word: Word) -> str:
+def _alternative(word: Word, any_text: bool) -> str:
     tokens = _tokens(word)
     if not tokens:
         return re.escape(fold(word.text))
-    alternative = r"[\W_]*".join(map(_token_pattern, tokens))
+    alternative = r"[\W_]*".join(_token_pattern(token, any_text) for token in tokens)
     if tokens[-1].isascii() and not word.prefix and not symbol_name(tokens[-1]):
         alternative += r"(?![^\W_])"
     return alternative
 
 
-def _token_pattern(token: str) -> str:
-    pattern = _LETTERS.sub(_with_ligature, re.escape(token))
+def _token_pattern(token: str, any_text: bool) -> str:
+    pattern = _LETTERS.sub(_in_any_form, token) if any_text else re.escape(token)
     name = symbol_name(token)
     if name:  # the text has C++, perhaps with a number, or cplusplus
         return rf"(?:{re.escape(name)}(?![^\W\d_]|[+#])|{pattern}(?![^\W_]))"
     return pattern
 
 
-def _with_ligature(letters: re.Match[str]) -> str:
-    return f"(?:{letters[0]}|{_LIGATURES[letters[0]]})"
+def _in_any_form(match: re.Match[str]) -> str:
+    """A pattern of a letter, or of some that may be a ligature, perhaps decomposed."""
+    letters = match[0]
+    forms = {letters, unicodedata.normalize("NFD", letters), _LIGATURES.get(letters, letters)}
+    patterns = [f"{_ACCENTS}*+".join(map(re.escape, form)) for form in sorted(forms)]
+    return f"(?:{'|'.join(patterns)}){_ACCENTS}*+"
 
 
 def _next_match(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
@@ -198,7 +202,10 @@ def _end_of_pairs(pattern: re.Pattern[str], text: str, end: int) -> int:
     A word in a script without spaces is searched as overlapping pairs and marked as a whole.
     """
     while end and is_unspaced(text[end - 1]):
-        pair = pattern.match(text, end - 1)
+        start = end - 1
+        while start and text[start] in _LATER_PARTS:
+            start -= 1
+        pair = pattern.match(text, start)
         if pair is None or pair.end() <= end:
             break
         end = pair.end()
