@@ -110,7 +110,7 @@ _TYPED = st.builds(Word, st.text("abé1", min_size=1, max_size=3), st.booleans()
 @given(st.lists(_TYPED, min_size=1, max_size=4), st.text("abé1_ .語", max_size=30))
 def test_plain_words_are_found_where_a_pattern_finds_them(typed: list[Word], text: str) -> None:
     finder, by_pattern = word_finder(typed), _PatternFinder(typed)
-    assert isinstance(getattr(finder, "_plain"), _PlainFinder)
+    assert isinstance(vars(finder)["_plain"], _PlainFinder)
     assert finder.first(fold(text)) == by_pattern.first(fold(text))
     assert finder.matches(fold(text)) == by_pattern.matches(fold(text))
 

@@ -205,7 +205,8 @@ class _Parser:
         phrases = []
         while inner._kind:
             phrases.append(inner._phrase())
-        self._count(inner._terms)
+        self._terms += inner._terms
+        check_terms(self._terms)
         words = tuple(phrase for phrase in phrases if has_token(phrase.text))
         if len(words) < 2:
             return words[0] if words else Word("")
@@ -224,14 +225,11 @@ class _Parser:
     def _word(self) -> Word:
         if self._kind != "word":
             raise ParseError(f"there should be a word instead of {self._kind or 'the end'}")
-        self._count(1)
+        self._terms += 1
+        check_terms(self._terms)
         word = self._advance().word
         assert word is not None
         return word
-
-    def _count(self, terms: int) -> None:
-        self._terms += terms
-        check_terms(self._terms)
 
     @property
     def _kind(self) -> str:
