@@ -69,10 +69,6 @@ class ItemSearch:
         results = self._search(query, options, audience)
         skipped, entries = _entries_from(results, offset, options, self._store)
         page = result_page(entries, limit, skipped, history)
-        total = page.total
-        if total is None:
-            total, _ = results.total()
-            total = max(total, offset + len(page.entries))
         by_uri = self._results(results, page.entries, options, audience)
         if history is not None:
             history.returned(map(passage_uri, page.entries))
@@ -83,7 +79,7 @@ class ItemSearch:
             "results": list(by_uri.values()),
             "has_more": page.has_more,
             "next_offset": next_offset,
-            "total_estimated": total,
+            "total_estimated": results.total(),
         }
         answer |= _remarks(results, page)
         if not by_uri and offset == 0:

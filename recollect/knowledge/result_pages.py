@@ -24,8 +24,6 @@ class ResultPage(NamedTuple):
     entries: list[Entry]
     next_offset: int
     has_more: bool
-    total: int | None
-    """The number of all results, if the end was reached."""
     seen: int = 0
     """How many results were skipped because they had been returned before."""
 
@@ -39,10 +37,7 @@ def result_page(
     page = list(islice(entries, limit))
     end = skipped + len(page)
     has_more = next(entries, None) is not None
-    total = None
-    if not has_more:
-        total = end
-    return ResultPage(page, end, has_more, total)
+    return ResultPage(page, end, has_more)
 
 
 def _unseen_page(
@@ -54,7 +49,7 @@ def _unseen_page(
     for entry in entries:
         if len(page) == limit:
             seen = next_offset - offset - len(page)
-            return ResultPage(page, next_offset, has_more=True, total=None, seen=seen)
+            return ResultPage(page, next_offset, has_more=True, seen=seen)
         all_entries.append(entry)
         if history.unseen([passage_uri(entry)]):
             page.append(entry)
@@ -65,8 +60,7 @@ def _unseen_page(
         page = all_entries[:limit]
         next_offset = offset + len(page)
         seen = 0
-    total = offset + len(all_entries)
-    return ResultPage(page, next_offset, next_offset < total, total, seen)
+    return ResultPage(page, next_offset, next_offset < offset + len(all_entries), seen)
 
 
 def passage_uri(entry: Entry) -> str:

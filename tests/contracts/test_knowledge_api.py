@@ -96,6 +96,16 @@ def test_the_total_does_not_depend_on_the_offset(
             assert page["total_estimated"] == count, offset
 
 
+@proves("C3-02")
+def test_the_total_of_many_matches_in_few_items_is_the_number_of_items(library: Library) -> None:
+    save(library, *(note(f"n{n}", "A walrus swims. " * 2_500) for n in range(26)))
+    messages = [{"role": "user", "content": f"Walrus {n % 90}."} for n in range(150)]
+    library.add_conversation("chat", "Walrus", messages=messages)
+    pages = [search_page(library, "walrus", limit=60, offset=offset) for offset in (0, 60, 120)]
+    assert sum(len(page["results"]) for page in pages) == 176
+    assert [page["total_estimated"] for page in pages] == [176] * 3
+
+
 EMPTY = {"results": [], "has_more": False, "next_offset": None, "total_estimated": 0}
 
 

@@ -213,12 +213,6 @@ class CandidatePool:
             is_exact = len(keys) < _COUNTED_MATCHES and not interpretation.is_by_meaning
         return len(documents), is_exact and not self.scope.is_partial
 
-    def all_matches(self, count: int) -> list[int]:
-        """The keys of all matches, of which there are `count`."""
-        if self._all_matches is not None:
-            return self._all_matches
-        return self.text_arm.matches(count)
-
     def matches_beyond(self, start: int, count: int) -> list[Candidate]:
         """A page of the matches that were not ranked, in the order of the text engine."""
         limit = self._sizes.arm + len(self.keys) + start + count

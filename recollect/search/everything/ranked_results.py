@@ -31,8 +31,8 @@ from recollect.search.results.variety import merge_copies, spread
 from recollect.store.values import Candidate
 
 _PLACES_AT_ONCE = 100
-MOST_COUNTED = 1_000
-"""The most matches of which the items are counted; beyond that, their number is estimated."""
+MOST_COUNTED = 20_000
+"""The most matches that are counted exactly; beyond that, the number of results is estimated."""
 
 
 class _Place(NamedTuple):
@@ -236,35 +236,30 @@ class RankedResults(Results):
 
     # -- totals ---
 
-    def total(self) -> tuple[int, bool]:
-        total, is_exact = 0, not self.is_partial
-        for pool in self.pools:
-            count, is_count_exact = self._count(pool)
-            total += count
-            is_exact = is_exact and is_count_exact
-        return total, is_exact
+    def total(self) -> int:
+        return sum(map(self._count, self.pools))
 
-    def _count(self, pool: CandidatePool) -> tuple[int, bool]:
-        """The number of results of one kind, and whether it is exact."""
+    def _count(self, pool: CandidatePool) -> int:
+        """The number of results of one kind."""
         members = [
             scored for scored in self.ranking.candidates if scored.candidate.key in pool.keys
         ]
         ranked = {identity(scored.candidate, self._is_by_title(scored)) for scored in members}
-        if pool.is_exhausted or self.interpretation.node is None:
-            return len(ranked), pool.is_exhausted
-        matches, is_exact = pool.count()
-        is_exact = is_exact and self.interpretation.mode == "text"
-        if pool.scope.filter.kinds == (CONVERSATION,):
-            copies = sum(scored.copies for scored in members)
-            return max(matches - copies, len(ranked)), is_exact
+        node = self.interpretation.node
+        if pool.is_exhausted or node is None:
+            return len(ranked)
+        matches, _ = pool.count()
+        by_item = _kinds(pool) != (CONVERSATION,)
         if matches > MOST_COUNTED:
-            # Estimate from the share of items among the passages in the pool.
-            items_per_match = max(len(ranked), 1) / max(len(pool.keys), 1)
-            return max(len(ranked), int(matches * items_per_match)), False
-        change_times = pool.scope.store.change_times(pool.all_matches(matches))
-        documents = {document for _, document, _ in change_times}
-        documents |= {document for document, _ in ranked}
-        return len(documents), is_exact
+            if by_item:  # Estimate from the share of items among the passages in the pool.
+                matches = matches * len(ranked) // max(len(pool.keys), 1)
+            return max(matches, len(ranked))
+        unranked = pool.text_arm.timed_matches(node).without(pool.keys)
+        if not by_item:
+            return len(ranked) + len(unranked.keys)
+        keys = unranked.key_of_each_document()
+        documents = {document for _, document, _ in pool.scope.store.change_times(keys)}
+        return len(documents | {document for document, _ in ranked})
 
 
 def _kinds(pool: CandidatePool) -> tuple[str, ...]:

@@ -64,8 +64,8 @@ class Results(ABC):
         return []
 
     @abstractmethod
-    def total(self) -> tuple[int, bool]:
-        """The number of results, and whether it is exact or an estimate."""
+    def total(self) -> int:
+        """The number of results; if there are very many, an estimate."""
 
 
 def distinct(entries: Iterable[Entry]) -> Iterator[Entry]:

@@ -40,8 +40,8 @@ class ResultsByTime(RankedResults):
             else:
                 yield self.unranked_entry(candidate, position)
 
-    def total(self) -> tuple[int, bool]:
-        return self._timeline.total, not self.is_partial
+    def total(self) -> int:
+        return self._timeline.total
 
     def arrange(self, ranking: list[ScoredCandidate]) -> Ranking:
         return Ranking(self.interpretation, ranking)

@@ -76,8 +76,8 @@ class ResultsWithoutWords(Results):
             by_title = candidate.kind == CONVERSATION and self._is_about_titles
             yield Entry(candidate, score, by_title)
 
-    def total(self) -> tuple[int, bool]:
-        return self._timeline.total, not self.is_partial
+    def total(self) -> int:
+        return self._timeline.total
 
     @cached_property
     def _timeline(self) -> Timeline:
