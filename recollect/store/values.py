@@ -233,12 +233,12 @@ class TimedMatches(NamedTuple):
         is_other = ~np.isin(self.keys, np.array(list(keys), np.int64))
         return TimedMatches(self.keys[is_other], self.documents[is_other], self.times[is_other])
 
-    def key_of_each_document(self) -> list[int]:
+    def one_of_each_document(self) -> TimedMatches:
+        """The matches with one of each document."""
         import numpy as np
 
         _, places = np.unique(self.documents, return_index=True)
-        keys: list[int] = self.keys[places].tolist()
-        return keys
+        return TimedMatches(self.keys[places], self.documents[places], self.times[places])
 
 
 # -- vectors ---

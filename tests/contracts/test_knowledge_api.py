@@ -588,6 +588,19 @@ def test_all_sources_are_searched_unless_some_are_named(collection: Library) -> 
 
 
 @proves("C3-34")
+@pytest.mark.parametrize("count", [12, 50])
+def test_recent_shows_the_best_passage_of_every_item(library: Library, count: int) -> None:
+    text = "A walrus narwhal. " * 40 + "Nothing here. " * 80 + "A walrus and never a narwhal."
+    save(library, *(note(f"n{n}", text, days=n) for n in range(count)))
+    best = {r["id"]: r for r in search(library, "walrus narwhal", limit=100)}
+    recent = search(library, "walrus narwhal", limit=100, order_by="recent")
+    assert [r["id"] for r in recent] == [f"n{n}" for n in range(count)]
+    assert {r["loc"]["chunk_index"] for r in recent} == {0}
+    if count == 12:  # all are ranked
+        assert [r["score"] for r in recent] == [best[r["id"]]["score"] for r in recent]
+
+
+@proves("C3-34")
 @pytest.mark.every_state
 def test_recent_sorts_by_time_with_undated_items_last(collection: Library) -> None:
     results = search(collection, "lighthouse", order_by="recent")

@@ -257,7 +257,7 @@ class RankedResults(Results):
         unranked = pool.text_arm.timed_matches(node).without(pool.keys)
         if not by_item:
             return len(ranked) + len(unranked.keys)
-        keys = unranked.key_of_each_document()
+        keys = unranked.one_of_each_document().keys.tolist()
         documents = {document for _, document, _ in pool.scope.store.change_times(keys)}
         return len(documents | {document for document, _ in ranked})
 

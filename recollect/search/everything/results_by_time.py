@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 
 from recollect.language.queries.query_tree import Node
 from recollect.model.kinds import CONVERSATION
+from recollect.search.candidates.arms import TextArm
 from recollect.search.candidates.pool import CandidatePool
 from recollect.search.everything.entries import Entry
 from recollect.search.everything.ranked_results import RankedResults
 from recollect.search.everything.results import distinct
-from recollect.search.everything.timeline import Timeline, TimelinePart, count_results
+from recollect.search.everything.timeline import Timeline, TimelinePart
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.ranking import Ranking
+from recollect.settings import LIMITS
 from recollect.store.values import Candidate, TimedMatches
+
+_CANDIDATES_AT_ONCE = 100
 
 
 class ResultsByTime(RankedResults):
@@ -32,13 +38,39 @@ class ResultsByTime(RankedResults):
         return distinct(self._entries(self._timeline.candidates(kind=kind)))
 
     def _entries(self, candidates: Iterable[tuple[int, Candidate]]) -> Iterator[Entry]:
-        ranking = {scored.candidate.key: scored for scored in self.ranking.candidates}
-        for position, candidate in candidates:
-            if candidate.key in ranking:
-                scored = ranking[candidate.key]
-                yield self.ranked_entry(scored)._replace(candidate=candidate)
-            else:
-                yield self.unranked_entry(candidate, position)
+        ranking: dict[str | int, ScoredCandidate] = {}
+        for scored in self.ranking.candidates:
+            ranking.setdefault(_name(scored.candidate), scored)
+        candidates = iter(candidates)
+        while some := list(islice(candidates, _CANDIDATES_AT_ONCE)):
+            unranked = [c for _, c in some if _name(c) not in ranking]
+            best = {_name(c): c for pool in self.pools for c in self._best_passages(pool, unranked)}
+            for position, candidate in some:
+                name = _name(candidate)
+                if name in ranking:
+                    yield self.ranked_entry(ranking[name])
+                else:
+                    yield self.unranked_entry(best.get(name, candidate), position)
+
+    def _best_passages(
+        self, pool: CandidatePool, candidates: Sequence[Candidate]
+    ) -> list[Candidate]:
+        """The best match in each of the items in the pool."""
+        documents = {
+            c.document
+            for c in candidates
+            if _is_by_item(pool) and c.kind in pool.scope.filter.kinds
+        }
+        if not documents:
+            return []
+        filter = replace(pool.scope.filter, conversations=tuple(documents))
+        keys = TextArm(self.interpretation, pool.scope._replace(filter=filter)).matches(
+            LIMITS.page_offset
+        )
+        change_times = pool.scope.store.change_times(keys)
+        document_of = {key: document for key, document, _ in change_times}
+        best_keys = {document_of[key]: key for key in reversed(keys)}
+        return pool.candidates(list(best_keys.values()))
 
     def total(self) -> int:
         return self._timeline.total
@@ -71,7 +103,17 @@ class ResultsByTime(RankedResults):
 
 
 def _timeline_part(pool: CandidatePool, matches: TimedMatches) -> TimelinePart:
-    store, filter = pool.scope
-    by_item = filter.kinds != (CONVERSATION,)
-    total = count_results(matches, by_item=by_item)
-    return TimelinePart(store, filter, matches, total, by_item)
+    if _is_by_item(pool):
+        matches = matches.one_of_each_document()
+    return TimelinePart(*pool.scope, matches, len(matches.keys))
+
+
+def _is_by_item(pool: CandidatePool) -> bool:
+    return pool.scope.filter.kinds != (CONVERSATION,)
+
+
+def _name(candidate: Candidate) -> str | int:
+    """Messages are results of their own. Any other item is one, however many passages match."""
+    if candidate.kind == CONVERSATION:
+        return candidate.key
+    return candidate.document

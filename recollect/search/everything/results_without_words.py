@@ -15,7 +15,7 @@ from recollect.search.candidates.deadline import NOTE
 from recollect.search.everything.entries import Entry, identity
 from recollect.search.everything.kind_queries import KindQuery
 from recollect.search.everything.results import Results, distinct
-from recollect.search.everything.timeline import Timeline, TimelinePart, count_results
+from recollect.search.everything.timeline import Timeline, TimelinePart
 from recollect.search.results.unknown_names import note_unknown_names
 from recollect.search.results.without_words import AS_TYPED
 from recollect.settings import LIMITS
@@ -99,9 +99,9 @@ class ResultsWithoutWords(Results):
 
     def _everything_in(self, query: KindQuery) -> TimelinePart:
         matches = self._store.match_times(None, query.filter)
-        by_item = not query.is_for_conversations or self._is_about_titles
-        total = count_results(matches, by_item=by_item)
-        return TimelinePart(self._store, query.filter, matches, total, by_item)
+        if not query.is_for_conversations or self._is_about_titles:
+            matches = matches.one_of_each_document()
+        return TimelinePart(self._store, query.filter, matches, len(matches.keys))
 
     def _literal_matches(self, filter: Filter) -> TimelinePart:
         literal = self._store.find_substring(self._text, filter, LIMITS.page_offset, 0)

@@ -24,8 +24,6 @@ class TimelinePart(NamedTuple):
     matches: TimedMatches
     total: int
     """The number of results. Several matches in one item may be one result."""
-    by_item: bool = False
-    """Whether all matches in one item are one result, for every item."""
     is_partial: bool = False
     """Whether there was no time to find all of them."""
 
@@ -37,14 +35,7 @@ class _Place(NamedTuple):
     part: int
     """The number of its part."""
     position: int
-    """How many matches come before it, with further matches in the same item."""
-
-
-def count_results(matches: TimedMatches, *, by_item: bool) -> int:
-    """The number of results, if each match is one, or if each item is."""
-    if by_item:
-        return len(set(matches.documents.tolist()))
-    return len(matches.keys)
+    """How many matches come before it."""
 
 
 class Timeline:
@@ -86,25 +77,13 @@ class Timeline:
 
     @cached_property
     def _columns(self) -> list[NDArray[np.int64]]:
-        """The keys of all matches in order, their parts and positions.
-
-        Of an item that is one result, only the first match is in the list.
-        """
+        """The keys of all matches in order, their parts and positions."""
         # A server must start without numpy, which takes long to import.
         import numpy as np
 
         keys = np.concatenate([part.matches.keys for part in self._parts])
         times = np.concatenate([part.matches.times for part in self._parts])
-        documents = np.concatenate([part.matches.documents for part in self._parts])
         sizes = [len(part.matches.keys) for part in self._parts]
         numbers = np.repeat(np.arange(len(sizes)), sizes)
         order = np.lexsort((-keys, -times))
-        positions = np.arange(len(order))
-        by_item = np.repeat([part.by_item for part in self._parts], sizes)
-        if by_item.any():
-            # Keys are positive.
-            results = np.where(by_item, -(documents * len(sizes) + numbers) - 1, keys)
-            _, positions = np.unique(results[order], return_index=True)
-            positions.sort()
-            order = order[positions]
-        return [keys[order], numbers[order], positions]
+        return [keys[order], numbers[order], np.arange(len(order))]
