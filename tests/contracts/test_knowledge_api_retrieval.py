@@ -19,6 +19,7 @@ from recollect.importers.items import Cue, with_text
 from recollect.knowledge.retrieval import LONGEST_ANSWER, Retrieval, parse_retrieval
 from recollect.language.chunking import count_tokens
 from recollect.library import Library
+from recollect.model.audience import Audience
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import MEDIA
 
@@ -386,6 +387,50 @@ def test_an_item_over_the_length_limit_is_returned_in_pages(library: Library) ->
         offset = answer["page"]["next_offset"]
     assert len(parts) == 3
     assert "".join(parts) == text
+
+
+@proves("C3-20")
+@pytest.mark.parametrize("options", [{"mode": "full"}, {"mode": "chunk"}])
+def test_a_page_of_a_long_item_reads_only_what_it_returns(
+    library: Library, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    text = "".join(f"Sentence number {n} of a very long text. " for n in range(20_000))
+    save(library, note("Long", text))
+    read: list[int] = []
+    passage_page = type(library._store).passage_page
+
+    def counted(*arguments: Any) -> Any:
+        passages, total = passage_page(*arguments)
+        read.append(len(passages))
+        return passages, total
+
+    monkeypatch.setattr(type(library._store), "passage_page", counted)
+    offset = 500_000
+    options = {"offset": offset, "loc": {"approx_offset": offset}, "max_tokens": 500} | options
+    content = get(library, "notes", "Long", **options)["content"]
+    assert content in text[offset - 2_000 : offset + 2_000]
+    assert sum(read) < 150 < len(chunks_of(library, "Long")) / 5
+
+
+@proves("C3-20")
+@pytest.mark.parametrize("size", [10, 2_000])
+def test_pages_of_an_item_with_human_only_parts_neither_repeat_nor_skip(
+    library: Library, size: int
+) -> None:
+    passages, start = [], 0
+    for content in ("Before. ", "x" * size, "After it. " * 9):
+        metadata = {"start": start, "end": start + len(content), "human_only": "x" in content}
+        passages.append(Passage(content[:9], None, content, type="chunk", metadata=metadata))
+        start += len(content)
+    save(library, replace(note("Sea", ""), passages=tuple(passages)))
+    text, offset = "", 0
+    while offset is not None:
+        retrieval = Retrieval(mode="full", max_tokens=6, offset=offset)
+        answer = library.knowledge.get("notes", "Sea", retrieval, audience=Audience.AGENT_MASKED)
+        text += answer["content"]
+        offset = answer["page"]["next_offset"]
+    assert text.startswith("Before. [human")
+    assert text.endswith("After it. " * 9)
 
 
 @proves("C3-21")

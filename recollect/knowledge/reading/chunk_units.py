@@ -95,15 +95,50 @@ class StoredChunks(Units):
 
     def _find_offset(self, offset: int) -> Place | None:
         """The place of a character of the text; the last one if the text is shorter."""
-        start, last = 0, None
-        for passage in self.passages():
-            if offset < start + len(passage.content):
-                return Place(passage.position, offset - start)
-            start += len(passage.content)
-            last = passage
-        if last is None:
+        place = None
+        first, start = self._chunk_at(offset)
+        for number in range(first, len(self)):
+            length = len(self.passage(number).content)
+            place = Place(number, min(offset - start, max(0, length - 1)))
+            start += length
+            if offset < start:
+                break
+        return place
+
+    @property
+    def _length(self) -> int | None:
+        """The length of the text; None if the chunks do not tell where in it they start."""
+        last = max(0, len(self) - 1)
+        if last and not self._start(last):
             return None
-        return Place(last.position, max(0, len(last.content) - 1))
+        passages, _ = self._store.passage_page(self._document, last, 1)
+        return self._start(last) + len(text_of(passages))
+
+    def _chunk_at(self, offset: int) -> tuple[int, int]:
+        """A chunk at or before an offset in the text, and where it starts."""
+        if self._length is None:
+            return 0, 0
+        number = bisect_right(range(1, len(self)), offset, key=self._start)
+        return number, self._start(number) if number else 0
+
+    def _start(self, number: int) -> int:
+        passages, _ = self._store.passage_page(self._document, number, 1)
+        return _start_of(passages[0]) if passages else 0
+
+    def text_page(self, offset: int, room: int) -> tuple[str, int]:
+        """The `room` characters from an offset, and the length of the whole text."""
+        parts: list[str] = []
+        length = self._length
+        number, start = self._chunk_at(offset)
+        while number < len(self) and (length is None or start < offset + room):
+            text = self.text(number)
+            if length is not None and text == MASK:  # as long as the text that it hides
+                size = self.passage(number).metadata.get("end", start) - start
+                text = text.ljust(size)[: max(0, size)]
+            parts.append(text[max(0, offset - start) : max(0, offset + room - start)])
+            start += len(text)
+            number += 1
+        return "".join(parts), start if length is None else length
 
     def _find_seconds(self, seconds: float) -> Place | None:
         """The place of what is said at a time."""
@@ -119,6 +154,8 @@ class StoredChunks(Units):
 
 class FieldChunks(StoredChunks):
     """The fields of a character or prompt. The text of each starts with its name."""
+
+    _length = None  # each field starts at 0
 
     def heading(self, number: int) -> str:
         role = self.passage(number).role

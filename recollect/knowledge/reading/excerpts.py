@@ -231,28 +231,15 @@ def full_text(
     if answer is not None:
         answer = {**answer, "page": page}
     budget = Budget(retrieval, answer)
-    text, total = _text_page(units, retrieval.offset, max(_LEAST_TEXT + 1, int(budget.room)))
+    text, total = units.text_page(retrieval.offset, max(_LEAST_TEXT + 1, int(budget.room)))
     text = budget.cut(text, 0, budget.room)
     end = retrieval.offset + len(text)
     page["total"] = total
     page["total_tokens"] = count_tokens(total, retrieval.chars_per_token)
     page["next_offset"] = None
-    if end < total:
+    if text and end < total:
         page["next_offset"] = end
     return {"content": text, "page": page}
-
-
-def _text_page(units: Units, offset: int, room: int) -> tuple[str, int]:
-    """The `room` characters from an offset, and the length of the whole text."""
-    parts: list[str] = []
-    start = 0
-    for number in range(len(units)):
-        text = units.text(number)
-        end = start + len(text)
-        if end > offset and start < offset + room:
-            parts.append(text[max(0, offset - start) : offset + room - start])
-        start = end
-    return "".join(parts), start
 
 
 def first_message(retrieval: Retrieval, page: int, size: int) -> int:

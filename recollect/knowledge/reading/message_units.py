@@ -126,15 +126,8 @@ class PathMessages(MessageUnits):
         self._positions = [step.position for step in path]
         self._cache: dict[int, Passage] = {}
         if audience is Audience.AGENT_HIDDEN:
-            self._hide_human_only()
-
-    def _hide_human_only(self) -> None:
-        passages = self._read(self._positions)
-        self._positions = [
-            position
-            for position in self._positions
-            if position.key in passages and not is_human_only(passages[position.key])
-        ]
+            hidden = store.human_only([position.key for position in self._positions])
+            self._positions = [step for step in self._positions if step.key not in hidden]
 
     def _read(self, positions: Sequence[Position]) -> dict[int, Passage]:
         passages = self._store.passages_by_key([position.key for position in positions])
