@@ -67,8 +67,8 @@ class Knowledge:
         """An item and as much of its text as `retrieval` asks for; by default all of it.
 
         `page` and `page_size` are for the messages of a conversation. `max_tokens` is the budget of
-        the text; with `whole_answer`, of the answer as JSON. Raises NotFound, or InvalidInput if
-        the budget is too small.
+        the text; with `whole_answer`, of the answer as JSON, except that it always has some text.
+        Raises NotFound.
         """
         return self._reader.read(
             self.find(source, id),

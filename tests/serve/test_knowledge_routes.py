@@ -294,8 +294,7 @@ def test_a_budget_covers_the_whole_response(client: TestClient) -> None:
             assert len(response.text) <= 4 * budget
             assert "of text" in response.json()["content"]
         response = client.get(path, params={"mode": mode, "max_tokens": 20})
-        assert response.status_code == 400
-        assert "max_tokens: 20 is too small" in response.text
+        assert 0 < len(response.json()["content"]) <= 80
     body = {"source": "notes", "id": note, "retrieval": {"mode": "auto", "max_tokens": 300}}
     assert len(client.post("/api/knowledge/get", json=body).text) <= 1_200
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from recollect.errors import InvalidInput
 from recollect.importers.items import fields_of
 from recollect.knowledge.reading.chunk_units import FieldChunks, StoredChunks
 from recollect.knowledge.reading.message_units import MessageUnits
@@ -18,7 +17,8 @@ from recollect.language.chunking import count_tokens
 from recollect.model.documents import Json
 
 _LEAST_TEXT = 40
-"""An answer with room for fewer characters of a longer text is refused."""
+"""An answer has so many characters of the text, or all that the budget has, also without room for
+its description of the item."""
 _LARGEST_POSITION = 1_000_000_000
 
 
@@ -37,25 +37,17 @@ class Budget:
     def __init__(
         self, retrieval: Retrieval, answer: Mapping[str, Json] | None = None, copies: int = 1
     ) -> None:
-        """`copies`: how often the answer contains the text.
-
-        Raises InvalidInput if the budget is too small for the answer.
-        """
-        self._retrieval = retrieval
-        self._copies = copies
+        """`copies`: how often the answer contains the text."""
         self._is_json = answer is not None and retrieval.has_budget
         self._overheads: dict[int, int] = {}
-        self._fixed_length = 0
         self.room: float = inf
         if retrieval.mode == "full":
             self.room = LONGEST_ANSWER
         if retrieval.has_budget:
             self.room = min(self.room, int(retrieval.budget * retrieval.chars_per_token))
         if answer is not None and retrieval.has_budget:
-            self._fixed_length = json_length(answer)
-            self.room = (self.room - self._fixed_length) // copies
-            if self.room < 0:
-                raise self._too_small()
+            least = min(self.room, _LEAST_TEXT)
+            self.room = max(least, (self.room - json_length(answer)) // copies)
 
     def text_length(self, text: str) -> int:
         """The characters that a text takes in the answer."""
@@ -89,28 +81,17 @@ class Budget:
         return self._overheads[number]
 
     def cut(self, text: str, offset: int, room: float) -> str:
-        """The part of a text around an offset that fits. Raises InvalidInput if none does."""
+        """The part of a text around an offset that fits, or else one character."""
         if self.text_length(text) <= room:
             return text
-        if self._is_json and room < _LEAST_TEXT:
-            raise self._too_small()
         size = int(room)
         while True:
             start = max(0, min(offset - size // 2, len(text) - size))
             part = text[start : start + size]
             length = self.text_length(part)
-            if length <= room:
+            if length <= room or size <= 1:
                 return part
             size = min(size - 1, int(size * room / length))
-
-    def _too_small(self) -> InvalidInput:
-        retrieval = self._retrieval
-        fixed = retrieval.tokens_in(self._fixed_length)
-        least = retrieval.tokens_in(self._fixed_length + self._copies * _LEAST_TEXT)
-        return InvalidInput(
-            f"retrieval.max_tokens: {retrieval.budget} is too small. It covers the whole answer, "
-            f"which takes {fixed} tokens without any text. Use at least {least}."
-        )
 
 
 # -- snippets ----------------------------------------------------------------
@@ -119,10 +100,7 @@ class Budget:
 def fit_snippet(
     answer: dict[str, Json], retrieval: Retrieval, make_snippet: Callable[[int], str]
 ) -> dict[str, Json]:
-    """The answer with a snippet of a length that fits. The answer contains it twice.
-
-    Raises InvalidInput if there is no room for it.
-    """
+    """The answer with a snippet of a length that fits. The answer contains it twice."""
     meta = answer["meta"]
     text = meta["snippet"] or ""
     empty = {**answer, "meta": {**meta, "snippet": ""}, "content": ""}
@@ -231,7 +209,7 @@ def full_text(
     if answer is not None:
         answer = {**answer, "page": page}
     budget = Budget(retrieval, answer)
-    text, total = units.text_page(retrieval.offset, max(_LEAST_TEXT + 1, int(budget.room)))
+    text, total = units.text_page(retrieval.offset, int(budget.room))
     text = budget.cut(text, 0, budget.room)
     end = retrieval.offset + len(text)
     page["total"] = total

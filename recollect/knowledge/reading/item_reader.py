@@ -127,7 +127,7 @@ class ItemReader:
         )
 
     def _fit_snippet(self, reading: _Reading, answer: dict[str, Json]) -> dict[str, Json]:
-        """The answer with a snippet short enough for the budget. Raises InvalidInput."""
+        """The answer with a snippet short enough for the budget."""
 
         def make_snippet(length: int) -> str:
             shorter = replace(reading.retrieval, snippet_length=length)

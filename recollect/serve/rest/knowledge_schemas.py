@@ -297,8 +297,8 @@ class RetrievalOptions(BaseModel):
     )
     max_tokens: int | None = Field(
         None,
-        description="Maximum length of the whole response, up to 50000 tokens. The request fails "
-        "if that is too little for any text.",
+        description="Maximum length of the whole response, up to 50000 tokens. The response "
+        "has some text even if that is too little for the rest of it.",
     )
     chars_per_token: float | None = Field(
         None, description="Number of characters that count as one token. Defaults to 4."
