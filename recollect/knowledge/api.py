@@ -7,15 +7,16 @@ from contextlib import suppress
 from typing import Any
 
 from recollect.errors import InvalidInput, NotFound
-from recollect.importers.items import cues_of
 from recollect.index.meaning import Meaning
 from recollect.knowledge import editing, exporting
 from recollect.knowledge.item_search import ItemSearch
 from recollect.knowledge.options import KnowledgeOptions, kind_of, parse_texts
 from recollect.knowledge.reading.chunk_units import StoredChunks
 from recollect.knowledge.reading.item_reader import PAGE_SIZE, ItemReader
+from recollect.knowledge.reading.transcripts import transcript_page, whole_transcript
 from recollect.knowledge.result_pages import ResultHistory
 from recollect.knowledge.retrieval import Retrieval
+from recollect.language import transcript
 from recollect.language.text import storable, truncate
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Summary
@@ -166,23 +167,31 @@ class Knowledge:
 
         Raises NotFound or InvalidInput.
         """
-        from recollect.language import transcript
+        chunks = self._recording(id, format, audience)
+        return whole_transcript(chunks, format, timestamps)
 
+    def transcript_page(
+        self,
+        id: str | int,
+        retrieval: Retrieval,
+        format: str = "text",
+        timestamps: bool = False,
+        audience: Audience = Audience.PERSON,
+    ) -> dict[str, Json]:
+        """A page of a transcript: its `content`, and the `next_offset` if it is not the last.
+
+        Raises NotFound or InvalidInput.
+        """
+        chunks = self._recording(id, format, audience)
+        return transcript_page(chunks, retrieval, format, timestamps)
+
+    def _recording(self, id: str | int, format: str, audience: Audience) -> StoredChunks:
         about = self.find("media", id)
         if format not in transcript.FORMATS:
             raise InvalidInput(
                 f"format: {truncate(format, 80)!r} is not one of {', '.join(transcript.FORMATS)}."
             )
-        chunks = StoredChunks(self._store, about.id, about.message_count, audience)
-        passages = list(chunks.passages())
-        cues = list(cues_of(passages))
-        if cues:
-            return transcript.write(cues, format, timestamps=timestamps)
-        if format == "text" and not timestamps:
-            return "".join(passage.content for passage in passages)
-        raise InvalidInput(
-            f"Media {truncate(str(id), 80)} has no times, so it is available only as text."
-        )
+        return StoredChunks(self._store, about.id, about.message_count, audience)
 
     # -- lists (last, because the name hides the built-in `list` below it) ---
 

@@ -36,7 +36,10 @@ PARAMETERS = {
     "knowledge.get": {"source", "id", "retrieval"},
 }
 """The tools of the contract with all their parameters."""
-EXTRA_PARAMETERS = {"knowledge.search": {"shape", "rerank", "correct", "repeat"}}
+EXTRA_PARAMETERS = {
+    "knowledge.search": {"shape", "rerank", "correct", "repeat"},
+    "media.transcript": {"max_tokens", "offset"},
+}
 """Parameters that are not in the contract. Neither is the tool `notes.write`."""
 
 
@@ -147,6 +150,48 @@ def test_errors_name_the_tool_or_the_missing_item(caller: Caller, library: Libra
         ("notes_get", {"note_id": "x"}, "Note not found: x"),
     ):
         assert caller.error(tool, **arguments)["error"].startswith(error)
+
+
+@proves("C3-27")
+@pytest.mark.parametrize("budget", [60, 250])
+@pytest.mark.parametrize("format", ["text", "srt", "vtt", "json"])
+def test_a_transcript_is_read_in_pages_of_whole_cues(
+    caller: Caller, library: Library, format: str, budget: int
+) -> None:
+    cues = [f"{n}\n00:{n:02}:00,000 --> 00:{n:02}:30,000\nThe quagga “{n}”" for n in range(1, 60)]
+    fields = {"title": "Talk", "transcript": "\n\n".join(cues)}
+    id_ = library.knowledge.create("media", fields).id
+    call = {"media_id": id_, "format": format, "max_tokens": budget}
+    pages, offset = [], 0
+    while offset is not None:
+        page = caller.answer("media_transcript", **call, offset=offset)
+        assert len(json.dumps(page, ensure_ascii=False)) <= 4 * budget
+        pages.append(page["content"])
+        offset = page.get("next_offset")
+    assert len(pages) > 1
+    whole = library.knowledge.transcript(id_, format, format == "json")
+    if format == "json":
+        assert [cue for page in pages for cue in page["segments"]] == whole["segments"]
+    elif format == "vtt":
+        assert all(page.startswith("WEBVTT\n\n") for page in pages)
+        assert "".join(page[8:] for page in pages) == whole[8:]
+    else:
+        assert ("\n" if format == "text" else "").join(pages) == whole
+
+
+@proves("C3-27")
+def test_a_page_of_a_transcript_cuts_only_a_cue_that_is_too_long(
+    caller: Caller, library: Library
+) -> None:
+    cues = [{"start": n, "end": n + 1, "text": f"{n} quagga" * 50} for n in range(3)]
+    media_id = library.knowledge.create("media", {"title": "Talk", "transcript": cues}).id
+    for format in ("srt", "vtt", "json", "text"):
+        call = {"media_id": media_id, "format": format, "max_tokens": 30}
+        page = caller.answer("media_transcript", **call, offset=1)
+        assert "quagga" in str(page["content"])
+        assert (page["cut"], page["next_offset"]) == (True, 2)
+        assert len(json.dumps(page)) <= 120
+        assert "next_offset" not in caller.answer("media_transcript", **call, offset=2)
 
 
 # -- preferences and sessions -------------------------------------------------

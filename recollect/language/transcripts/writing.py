@@ -13,11 +13,16 @@ FORMATS = ("text", "srt", "vtt", "json")
 Json = Any
 
 
-def write(cues: Iterable[Cue], format: str = "text", timestamps: bool = True) -> str | Json:
-    """A transcript as "text", "srt", "vtt" or "json". SRT and VTT always have times."""
+def write(
+    cues: Iterable[Cue], format: str = "text", timestamps: bool = True, first: int = 1
+) -> str | Json:
+    """A transcript as "text", "srt", "vtt" or "json". SRT and VTT always have times.
+
+    `first` is the number of the first cue.
+    """
     if format == "srt":
         blocks = (
-            f"{number}\n{_block(cue, ',', _srt_text)}" for number, cue in enumerate(cues, start=1)
+            f"{number}\n{_block(cue, ',', _srt_text)}" for number, cue in enumerate(cues, first)
         )
         return "".join(blocks)
     if format == "vtt":

@@ -76,12 +76,14 @@ MEDIA_GET = _get_tool(
 MEDIA_TRANSCRIPT = Tool(
     name="media_transcript",
     dotted="media.transcript",
-    description="The transcript of a recording.",
+    description="The transcript of a recording; its next_offset as offset continues it.",
     input_schema=object_schema(
         ("media_id",),
         media_id=string(),
         format=enum("text", "srt", "vtt", "json"),
         include_timestamps={"type": "boolean"},
+        max_tokens=integer(),
+        offset=integer(),
     ),
     annotations=READ_ONLY,
 )

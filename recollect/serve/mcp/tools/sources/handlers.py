@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.knowledge.results import tags_of, uri_of
+from recollect.knowledge.retrieval import parse_retrieval
 from recollect.language.text import iso
 from recollect.model.documents import Summary
 from recollect.serve.mcp.arguments import json_answer, sanitize
@@ -39,8 +40,6 @@ DEFAULT_RESULTS = 10
 MAX_PAGE_SIZE = 200
 MAX_PAGE = 1_000_000
 MAX_VERSION = 1_000_000
-MAX_TRANSCRIPT_LENGTH = 400_000
-MAX_CUES = 4_000
 
 
 class Handlers:
@@ -87,12 +86,12 @@ class Handlers:
         format_ = args.choice("format", "text")
         timestamps = args.flag("include_timestamps", default=format_ == "json")
         with args.library_errors(), context.library() as library:
-            transcript = library.knowledge.transcript(media_id, format_, timestamps)
-        content = _shorten_transcript(transcript)
-        answer = {"content": sanitize(content)}
-        if content != transcript:
-            answer["truncated"] = "Read the rest with media_get: retrieval {mode: full, offset}."
-        return json_answer(answer)
+            options = {name: arguments[name] for name in ("max_tokens", "offset") if name in args}
+            retrieval = parse_retrieval(options, context.config, "full")
+            page = library.knowledge.transcript_page(
+                media_id, retrieval, format_, timestamps, context.audience
+            )
+        return json_answer(sanitize(page))
 
     # -- chats ---
 
@@ -163,12 +162,6 @@ def _note_fields(args: KnowledgeArguments) -> dict[str, Any]:
     if not fields:
         raise args.error("give at least one of title, content, keywords.")
     return fields
-
-
-def _shorten_transcript(content: Any) -> Any:
-    if isinstance(content, str):
-        return content[:MAX_TRANSCRIPT_LENGTH]
-    return {**content, "segments": content["segments"][:MAX_CUES]}
 
 
 def _describe_note(note: Summary) -> dict[str, Any]:
