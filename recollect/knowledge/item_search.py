@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import inf
 
 from recollect.index.meaning import Meaning
 from recollect.knowledge.options import KnowledgeOptions, validate_query
 from recollect.knowledge.page_breaks import with_page_breaks
+from recollect.knowledge.reading.excerpts import LEAST_TEXT, json_length
 from recollect.knowledge.reading.message_units import message_units
 from recollect.knowledge.result_pages import (
     ResultHistory,
@@ -70,22 +71,28 @@ class ItemSearch:
         skipped, entries = _entries_from(results, offset, options, self._store)
         page = result_page(entries, limit, skipped, history)
         by_uri = self._results(results, page.entries, options, audience)
-        if history is not None:
-            history.returned(map(passage_uri, page.entries))
-        next_offset = None
-        if page.has_more:
-            next_offset = page.next_offset
         answer: dict[str, Json] = {
-            "results": list(by_uri.values()),
+            "results": [],
             "has_more": page.has_more,
-            "next_offset": next_offset,
+            "next_offset": page.next_offset,
             "total_estimated": results.total(),
         }
         answer |= _remarks(results, page)
+        room = options.room - json_length(answer)
+        answer["results"] = _that_fit(by_uri.values(), room)
+        missing = list(by_uri)[len(answer["results"]) :]
+        uris = [entry_uri(entry) for entry in page.entries]
+        if missing:
+            page = page.first(uris.index(missing[0]))
+        if history is not None:
+            history.returned(map(passage_uri, page.entries))
+        answer["has_more"], answer["next_offset"] = page.has_more, None
+        if page.has_more:
+            answer["next_offset"] = page.next_offset
         if not by_uri and offset == 0:
             nearest = self._results(results, results.nearest(), options, audience)
             if nearest:
-                answer["nearest"] = list(nearest.values())
+                answer["nearest"] = _that_fit(nearest.values(), room)
         return answer
 
     def _search(self, query: str, options: KnowledgeOptions, audience: Audience) -> Results:
@@ -156,6 +163,21 @@ class ItemSearch:
         if not len(units):
             return passage
         return units.passage(0)
+
+
+def _that_fit(results: Iterable[dict[str, Json]], room: float) -> list[Json]:
+    """The first results that fit; of a single one, as much of its snippet as does."""
+    fitting: list[Json] = []
+    for fields in results:
+        length = json_length(fields) + len(", ")
+        if length > room and fitting:
+            break
+        if length > room:
+            size = max(LEAST_TEXT, len(fields["snippet"]) - int(length - room))
+            fields["snippet"] = fields["snippet"][:size]
+        room -= length
+        fitting.append(fields)
+    return fitting
 
 
 def _remarks(results: Results, page: ResultPage) -> dict[str, Json]:

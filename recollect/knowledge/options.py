@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from recollect.errors import InvalidInput
@@ -44,6 +45,9 @@ class KnowledgeOptions:
     limit: int = 20
     offset: int = 0
     snippet_length: int = int(DEFAULTS["snippet_length"])
+    max_tokens: int | None = None
+    """The budget of the answer as JSON. It always has one result, if there is any."""
+    chars_per_token: float = float(DEFAULTS["chars_per_token"])
     typing: bool = False
     """The user is still typing: the last word also matches as a prefix."""
     correct: bool = True
@@ -65,6 +69,13 @@ class KnowledgeOptions:
         _check_filters(self.filters)
         sources = list(dict.fromkeys(self.sources)) or list(SOURCES)
         return [_kind_query(source, self.filters.get(source, {})) for source in sources]
+
+    @property
+    def room(self) -> float:
+        """How many characters the answer may have."""
+        if self.max_tokens is None:
+            return inf
+        return self.max_tokens * self.chars_per_token
 
     @property
     def media_order(self) -> str:

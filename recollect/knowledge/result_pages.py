@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -22,10 +22,18 @@ class ResultHistory(Protocol):
 
 class ResultPage(NamedTuple):
     entries: list[Entry]
+    offsets: Sequence[int]
+    """The place of each among all results."""
     next_offset: int
     has_more: bool
     seen: int = 0
     """How many results were skipped because they had been returned before."""
+
+    def first(self, count: int) -> ResultPage:
+        """The first results of the page. The others follow on the next one."""
+        if count >= len(self.entries):
+            return self
+        return ResultPage(self.entries[:count], (), self.offsets[count], True, self.seen)
 
 
 def result_page(
@@ -37,7 +45,7 @@ def result_page(
     page = list(islice(entries, limit))
     end = skipped + len(page)
     has_more = next(entries, None) is not None
-    return ResultPage(page, end, has_more)
+    return ResultPage(page, range(skipped, end), end, has_more)
 
 
 def _unseen_page(
@@ -45,22 +53,25 @@ def _unseen_page(
 ) -> ResultPage:
     page: list[Entry] = []
     all_entries: list[Entry] = []
+    offsets: list[int] = []
     next_offset = offset
     for entry in entries:
         if len(page) == limit:
             seen = next_offset - offset - len(page)
-            return ResultPage(page, next_offset, has_more=True, seen=seen)
+            return ResultPage(page, offsets, next_offset, has_more=True, seen=seen)
         all_entries.append(entry)
         if history.unseen([passage_uri(entry)]):
             page.append(entry)
+            offsets.append(offset + len(all_entries) - 1)
             next_offset = offset + len(all_entries)
     seen = len(all_entries) - len(page)
     if not page and all_entries:  # everything was returned before: start again
         history.forget(map(passage_uri, all_entries))
         page = all_entries[:limit]
         next_offset = offset + len(page)
+        offsets = list(range(offset, next_offset))
         seen = 0
-    return ResultPage(page, next_offset, next_offset < offset + len(all_entries), seen)
+    return ResultPage(page, offsets, next_offset, next_offset < offset + len(all_entries), seen)
 
 
 def passage_uri(entry: Entry) -> str:

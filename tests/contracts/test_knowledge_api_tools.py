@@ -37,7 +37,8 @@ PARAMETERS = {
 }
 """The tools of the contract with all their parameters."""
 EXTRA_PARAMETERS = {
-    "knowledge.search": {"shape", "rerank", "correct", "repeat"},
+    **{name: {"max_tokens"} for name in PARAMETERS if name.endswith(".search")},
+    "knowledge.search": {"shape", "rerank", "correct", "repeat", "max_tokens"},
     "media.transcript": {"max_tokens", "offset"},
 }
 """Parameters that are not in the contract. Neither is the tool `notes.write`."""
@@ -212,6 +213,31 @@ def test_arguments_override_preferences_and_preferences_override_defaults(
     assert 150 < length({}) <= 300
     assert 20 < length({"snippet_length": 60}) <= 60
     assert 60 < length({"snippet_length": 60}, snippet_length=120) <= 120
+
+
+@proves("C3-45", "C3-46")
+@pytest.mark.parametrize("in_config", [True, False])
+@pytest.mark.parametrize("shape", ["full", "compact"])
+def test_a_page_of_results_keeps_to_the_budget(
+    place: str, library: Library, *, in_config: bool, shape: str
+) -> None:
+    fill(library, 5)
+    budget = {"max_tokens": 900}
+    for session in (None, Session()):
+        caller = Caller(place, "knowledge", config=budget if in_config else {}, session=session)
+        pages, offset = [], 0
+        while len(pages) < 25 and offset is not None:
+            call = {} if in_config else budget
+            call |= {"query": "quagga", "shape": shape, "offset": 0 if session else offset}
+            page = caller.answer("knowledge_search", **call)
+            assert len(json.dumps(page, ensure_ascii=False)) <= 4 * 900
+            pages += [result["id"] for result in page["results"]]
+            offset = page["next_offset"]
+        assert len(pages) == len(set(pages)) == 25
+        small = caller.answer("knowledge_search", query="quagga", max_tokens=10)
+        assert len(small["results"]) == 1
+        assert len(small["results"][0]["snippet"]) <= 40
+        caller.close()
 
 
 @proves("C3-46")

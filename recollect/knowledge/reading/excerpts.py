@@ -16,7 +16,7 @@ from recollect.knowledge.retrieval import LONGEST_ANSWER, Retrieval
 from recollect.language.chunking import count_tokens
 from recollect.model.documents import Json
 
-_LEAST_TEXT = 40
+LEAST_TEXT = 40
 """An answer has so many characters of the text, or all that the budget has, also without room for
 its description of the item."""
 _LARGEST_POSITION = 1_000_000_000
@@ -46,7 +46,7 @@ class Budget:
         if retrieval.has_budget:
             self.room = min(self.room, int(retrieval.budget * retrieval.chars_per_token))
         if answer is not None and retrieval.has_budget:
-            least = min(self.room, _LEAST_TEXT)
+            least = min(self.room, LEAST_TEXT)
             self.room = max(least, (self.room - json_length(answer)) // copies)
 
     def text_length(self, text: str) -> int:
@@ -179,7 +179,7 @@ def _part_of_unit(units: Units, number: int, offset: int, budget: Budget) -> Exc
     text = units.text(number)
     description = {**units.identity(number), "cut": True}
     room = budget.room - budget.description_length(description)
-    if room < min(_LEAST_TEXT, budget.text_length(text)) and room < budget.room:
+    if room < min(LEAST_TEXT, budget.text_length(text)) and room < budget.room:
         return Excerpt(budget.cut(text, offset, budget.room), None)
     part = budget.cut(text, offset, room)
     return Excerpt(part, [units.identity(number) | {"start": 0, "end": len(part), "cut": True}])

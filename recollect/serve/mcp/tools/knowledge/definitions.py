@@ -20,7 +20,12 @@ from recollect.serve.mcp.tool import (
 
 SOURCE_NAMES = ("notes", "media", "chats", "characters", "prompts")
 ORDERS = ("relevance", "recent")
-PAGE = {"limit": integer(), "offset": integer(), "snippet_length": integer()}
+PAGE = {
+    "limit": integer(),
+    "offset": integer(),
+    "snippet_length": integer(),
+    "max_tokens": integer(),
+}
 """What every search takes besides its query."""
 
 KNOWLEDGE_SEARCH = Tool(

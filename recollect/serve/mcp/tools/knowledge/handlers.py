@@ -154,6 +154,9 @@ class Search:
         limit = args.number("limit", 1, MAX_RESULTS, default=self._default_limit)
         offset = args.number("offset", 0, LIMITS.page_offset, default=0)
         snippet_length = args.preference("snippet_length", context.config)
+        max_tokens = None
+        if "max_tokens" in args or "max_tokens" in context.config:
+            max_tokens = args.preference("max_tokens", context.config)
         rerank = args.boolean("rerank")
         correct = args.boolean("correct")
         session = context.session
@@ -169,6 +172,8 @@ class Search:
                 limit=limit,
                 offset=offset,
                 snippet_length=snippet_length,
+                max_tokens=max_tokens,
+                chars_per_token=preference("chars_per_token", None, context.config),
                 order_by=preference("order_by", self._order_by, context.config),
                 filters=self._filters,
                 rerank=rerank,
