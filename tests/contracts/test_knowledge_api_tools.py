@@ -448,6 +448,36 @@ def test_fetch_returns_the_whole_text_of_what_search_finds(
     assert texts == {}
 
 
+@proves("C3-49")
+@pytest.mark.every_state
+def test_search_and_fetch_take_every_argument_of_the_tools_they_stand_for(
+    deep_research: DeepResearch, library: Library
+) -> None:
+    fill(library, 3)
+    call = deep_research.call_json
+    options = {"sources": ["notes"], "limit": 2, "filters": {}, "order_by": "recent"}
+    page = call("search", query="quagga", **options)
+    assert len(page["results"]) == page["next_offset"] == 2
+    assert len(call("search", query="quagga", **options, offset=2)["results"]) == 1
+    full = call("search", query="quagga", shape="full", snippet_length=12)["results"]
+    assert len(full) == 13, "messages with the same text are one result"
+    assert all(
+        "text" in result for result in call("search", query="quagga", shape="compact")["results"]
+    )
+    assert all(result["loc"] and len(result["snippet"]) <= 12 for result in full)
+    for source in ("notes", "media", "chats", "characters", "prompts"):
+        (same,) = call("search", query="quagga", sources=[source], limit=1, shape="full")["results"]
+        plain = same["uri"].removeprefix(f"{source}://").partition("#")[0]
+        for place in ({"source": source}, {}):
+            assert "quagga" in call("fetch", id=plain, **place)["text"]
+            for mode in ("snippet", "chunk", "full"):
+                retrieval = {"mode": mode, "query": "quagga"}
+                item = call("fetch", id=plain, **place, retrieval=retrieval)
+                assert item.keys() == {"id", "title", "text", "url", "metadata"}
+                assert "quagga" in item["text"]
+                assert item["metadata"]["source"] == source
+
+
 @proves("C3-50")
 @pytest.mark.every_state
 def test_the_compact_shape_has_five_fields(caller: Caller, library: Library) -> None:

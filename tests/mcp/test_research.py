@@ -126,19 +126,20 @@ def test_no_match_is_an_empty_list(agent: Caller, library: Library) -> None:
 @pytest.mark.parametrize("query", [{}, {"query": ""}, {"query": " \t"}, {"query": None}])
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_search_needs_a_query(agent: Caller, library: Library, query: dict[str, Any]) -> None:
-    assert agent.error("search", **query) == {"error": "query must not be empty"}
+    error = "Invalid arguments for search: query must not be empty"
+    assert agent.error("search", **query) == {"error": error}
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_invalid_arguments_are_named_in_the_error(agent: Caller, library: Library) -> None:
-    assert agent.error("search", query="x", user="bob") == {
-        "error": "Unknown argument: 'user'. Allowed: query."
-    }
-    assert agent.error("fetch", id="x", limit=5) == {
-        "error": "Unknown argument: 'limit'. Allowed: id."
-    }
-    assert agent.error("search", query=["x"]) == {"error": "Invalid query: expected a string."}
-    assert agent.error("fetch", id=7) == {"error": "Invalid id: expected a string."}
+    for tool, arguments, reason in (
+        ("search", {"query": "x", "user": "bob"}, "Unknown argument: 'user'. Allowed: query, "),
+        ("fetch", {"id": "x", "limit": 5}, "Unknown argument: 'limit'. Allowed: source, id, "),
+        ("search", {"query": ["x"]}, "query: expected a string."),
+        ("fetch", {"id": True}, "id: expected a string."),
+    ):
+        error = agent.error(tool, **arguments)["error"]
+        assert error.startswith(f"Invalid arguments for {tool}: {reason}")
 
 
 def test_a_timeout_is_an_error(

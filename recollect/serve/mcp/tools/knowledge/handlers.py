@@ -50,16 +50,10 @@ class Handlers:
 
     def knowledge_search(self, context: Context, arguments: dict[str, Any]) -> Answer:
         args = KnowledgeArguments(KNOWLEDGE_SEARCH, arguments)
-        sources = args.texts("sources")
-        filters = args.object("filters")
-        order_by = args.choice("order_by", "")
-        shape = args.choice("shape", "full")
-        skip_seen = not args.flag("repeat")
-        search = Search(sources, filters, DEFAULT_RESULTS, order_by=order_by, skip_seen=skip_seen)
-        answer = search.run(context, args)
-        if shape == "compact":
+        answer = search_all(context, args, skip_seen=not args.flag("repeat"))
+        if args.choice("shape", "full") == "compact":
             with context.library() as library:
-                results = [_compact(context, library, result) for result in answer["results"]]
+                results = [compact_result(context, library, result) for result in answer["results"]]
             answer["results"] = results
         return json_answer(answer)
 
@@ -70,8 +64,9 @@ class Handlers:
         if "source" not in args:  # the URI of a result names its source
             address = parse_address(item_id)
         if address is not None:
-            return get_item(context, args, address)
-        return get_item(context, args, item_address(args.choice("source"), item_id))
+            return json_answer(get_item(context, args, address))
+        address = item_address(args.choice("source"), item_id)
+        return json_answer(get_item(context, args, address))
 
 
 # -- arguments ---
@@ -141,6 +136,7 @@ class Search:
         *,
         order_by: str = "",
         skip_seen: bool = False,
+        fold: bool = False,
     ) -> None:
         self._sources = sources
         self._filters = filters
@@ -148,6 +144,7 @@ class Search:
         self._order_by = order_by
         self._skip_seen = skip_seen
         """Whether to skip what the session has returned before."""
+        self._fold = fold
 
     def run(self, context: Context, args: KnowledgeArguments, query: str = "") -> dict[str, Any]:
         query = query or args.required_text("query")
@@ -178,6 +175,7 @@ class Search:
                 filters=self._filters,
                 rerank=rerank,
                 correct=correct is not False,
+                fold=self._fold,
                 recent_queries=recent_queries,
             )
             answer = library.knowledge.search(
@@ -189,7 +187,21 @@ class Search:
         return sanitized
 
 
-def _compact(context: Context, library: Library, result: dict[str, Any]) -> dict[str, Any]:
+def search_all(
+    context: Context, args: KnowledgeArguments, *, skip_seen: bool, fold: bool = False
+) -> dict[str, Any]:
+    """A search of all sources, or of those in the arguments."""
+    return Search(
+        args.texts("sources"),
+        args.object("filters"),
+        DEFAULT_RESULTS,
+        order_by=args.choice("order_by", ""),
+        skip_seen=skip_seen,
+        fold=fold,
+    ).run(context, args)
+
+
+def compact_result(context: Context, library: Library, result: dict[str, Any]) -> dict[str, Any]:
     """A result in the shape of deep research. Its id works with `fetch`, too."""
     metadata = {name: result[name] for name in _COMPACT_METADATA if result[name] is not None}
     url = console_url(context, result["source"], result["id"], result["message_id"] or "")
@@ -221,7 +233,7 @@ def get_item(
     default_mode: str = "snippet",
     page: int = 1,
     page_size: int = DEFAULT_PAGE_SIZE,
-) -> Answer:
+) -> dict[str, Any]:
     """As much of an item as the call asks for."""
     options = None
     if "retrieval" in args:
@@ -239,7 +251,8 @@ def get_item(
             page_size=page_size,
             whole_answer=True,
         )
-    return json_answer(sanitize(item))
+    sanitized: dict[str, Any] = sanitize(item)
+    return sanitized
 
 
 def _at_latest_query(context: Context, retrieval: Retrieval) -> Retrieval:

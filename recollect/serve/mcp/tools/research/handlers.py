@@ -9,11 +9,12 @@ joined by `#`. `fetch` also accepts a conversation's id alone. The id of any oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, unquote
 
 from recollect.errors import NotFound
-from recollect.knowledge.options import KnowledgeOptions
+from recollect.knowledge.results import SOURCE_NAMES
 from recollect.knowledge.retrieval import Retrieval
 from recollect.language.text import identifier, iso, moment, truncate
 from recollect.library import Library
@@ -23,14 +24,20 @@ from recollect.model.search import Filter
 from recollect.model.sources import source_label
 from recollect.serve.mcp.addresses import CHATS, Address, console_url, parse_address
 from recollect.serve.mcp.arguments import (
-    Arguments,
     json_answer,
     json_error,
     json_errors,
     sanitize,
 )
 from recollect.serve.mcp.context import Answer, Context
-from recollect.serve.mcp.tools.research.definitions import FETCH, SEARCH
+from recollect.serve.mcp.tool import READ_ONLY, Tool
+from recollect.serve.mcp.tools.knowledge.definitions import KNOWLEDGE_GET, KNOWLEDGE_SEARCH
+from recollect.serve.mcp.tools.knowledge.handlers import (
+    KnowledgeArguments,
+    compact_result,
+    get_item,
+    search_all,
+)
 from recollect.serve.mcp.tools.research.excerpt import (
     TEXT_LENGTH,
     Line,
@@ -43,7 +50,9 @@ from recollect.serve.mcp.tools.research.excerpt import (
     speaker,
 )
 
-RESULTS = 20
+_SEARCH = Tool("search", "", KNOWLEDGE_SEARCH.input_schema, READ_ONLY)
+_FETCH = Tool("fetch", "", KNOWLEDGE_GET.input_schema, READ_ONLY)
+# They are aliases, but `tools/list` shows only the arguments that OpenAI's clients permit.
 TITLE_LENGTH = 120
 PREVIEW_LENGTH = 160
 """Characters of the message in a result's title, by which a model decides what to fetch."""
@@ -58,29 +67,39 @@ class Handlers:
     """One object serves every user."""
 
     def search(self, context: Context, arguments: dict[str, Any]) -> Answer:
-        query = Arguments(SEARCH, arguments).required_text("query").strip()
+        args = KnowledgeArguments(_SEARCH, {"snippet_length": PREVIEW_LENGTH, **arguments})
+        page = search_all(context, args, skip_seen=args.boolean("repeat") is False, fold=True)
+        results, nearest = page["results"], page.get("nearest", [])
         with json_errors(), context.library() as library:
-            options = KnowledgeOptions(limit=RESULTS, snippet_length=PREVIEW_LENGTH, fold=True)
-            page = library.knowledge.search(query, options, audience=context.audience)
-            results = page["results"]
-            nearest = page.get("nearest", [])
             labels = _source_labels(library, [*results, *nearest])
             for result in (*results, *nearest):
                 result["title"] = library.label(result["id"], result["title"] or "")
-        answer = {"results": [_result(context, result, labels) for result in results]}
+            shape = args.choice("shape", "")
+            answer = {"results": [_result(context, result, labels) for result in results]}
+            if shape == "full":
+                answer["results"] = [
+                    result | _result(context, result, labels) for result in results
+                ]
+            if shape == "compact":
+                answer["results"] = [compact_result(context, library, r) for r in results]
+        if page["has_more"] and len(arguments) > 1:
+            answer["next_offset"] = page["next_offset"]
         if page.get("note"):
-            answer["note"] = sanitize(page["note"])
+            answer["note"] = page["note"]
         if nearest:
             answer["nearest"] = [_result(context, result, labels) for result in nearest]
         return json_answer(answer)
 
     def fetch(self, context: Context, arguments: dict[str, Any]) -> Answer:
-        id_ = Arguments(FETCH, arguments).required_text("id").strip()
-        address = parse_address(id_)
+        args = KnowledgeArguments(_FETCH, arguments)
+        id_ = args.id("id").strip()
+        source = args.choice("source", "")
         with json_errors(), context.library() as library:
             try:
-                if address is None:
-                    address = _parse_message_id(id_)
+                address = _address(library, id_, source)
+                if "retrieval" in args:
+                    item = get_item(context, args, address)
+                    return json_answer(_as_document(context, id_, address, item))
                 if address.source == CHATS:
                     return json_answer(_fetch_conversation(context, library, id_, address))
                 return json_answer(_fetch_item(context, library, id_, address))
@@ -133,6 +152,20 @@ def message_id(conversation: str, message: str = "") -> str:
 
 
 # -- conversations ---
+
+
+def _address(library: Library, id_: str, source: str) -> Address:
+    """What an id names: a URI, the id of a message, or the id of any item."""
+    address = parse_address(id_)
+    if address is not None:
+        return address
+    if source and source != CHATS:
+        return Address(source, id_)
+    if not source and "#" not in id_:
+        with suppress(NotFound):
+            about = library.summary(id_)
+            return Address(SOURCE_NAMES[about.kind], about.id)
+    return _parse_message_id(id_)
 
 
 def _parse_message_id(id_: str) -> Address:
@@ -242,7 +275,24 @@ def _fetch_item(
         mode="full", max_tokens=TEXT_LENGTH // CHARS_PER_TOKEN, offset=address.start
     )
     item = library.knowledge.get(address.source, address.id, retrieval, audience=context.audience)
-    meta, page = item["meta"], item["page"]
+    document = _as_document(context, requested_id, address, item)
+    page = item["page"]
+    if page["next_offset"] is not None:
+        document["metadata"] |= {
+            "characters": f"{address.start + 1}-{page['next_offset']} of {page['total']}",
+            "last": sanitize(address._replace(start=page["next_offset"]).uri),
+            "more": MORE,
+        }
+    return document
+
+
+def _as_document(
+    context: Context, requested_id: str, address: Address, item: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What `knowledge_get` returns, in the shape of `fetch`."""
+    meta, text = item["meta"], item["content"]
+    if not isinstance(text, str):
+        text = "".join(f"{name}: {value}\n" for name, value in text.items())
     metadata = {
         "source": address.source,
         "created_at": meta["created_at"],
@@ -250,15 +300,12 @@ def _fetch_item(
         "tags": ", ".join(meta["tags"] or ()),
         "media_type": meta["media_type"],
         "original_url": meta["url"],
+        "next_offset": (item.get("page") or {}).get("next_offset"),
     }
-    if page["next_offset"] is not None:
-        metadata["characters"] = f"{address.start + 1}-{page['next_offset']} of {page['total']}"
-        metadata["last"] = address._replace(start=page["next_offset"]).uri
-        metadata["more"] = MORE
     return {
         "id": requested_id,
         "title": sanitize(one_line(meta["title"] or "", TITLE_LENGTH) or "Untitled"),
-        "text": sanitize(item["content"]),
+        "text": sanitize(text),
         "url": console_url(context, address.source, meta["id"]) or sanitize(meta["url"] or ""),
-        "metadata": sanitize({name: value for name, value in metadata.items() if value}),
+        "metadata": sanitize({name: str(value) for name, value in metadata.items() if value}),
     }

@@ -52,7 +52,7 @@ class Handlers:
 
     def notes_get(self, context: Context, arguments: dict[str, Any]) -> Answer:
         args = KnowledgeArguments(NOTES_GET, arguments)
-        return get_item(context, args, item_address("notes", args.id("note_id")))
+        return json_answer(get_item(context, args, item_address("notes", args.id("note_id"))))
 
     def notes_write(self, context: Context, arguments: dict[str, Any]) -> Answer:
         args = KnowledgeArguments(NOTES_WRITE, arguments)
@@ -78,7 +78,7 @@ class Handlers:
 
     def media_get(self, context: Context, arguments: dict[str, Any]) -> Answer:
         args = KnowledgeArguments(MEDIA_GET, arguments)
-        return get_item(context, args, item_address("media", args.id("media_id")))
+        return json_answer(get_item(context, args, item_address("media", args.id("media_id"))))
 
     def media_transcript(self, context: Context, arguments: dict[str, Any]) -> Answer:
         args = KnowledgeArguments(MEDIA_TRANSCRIPT, arguments)
@@ -106,7 +106,7 @@ class Handlers:
         default_mode = "full"
         if "retrieval" in args:
             default_mode = "snippet"
-        return get_item(
+        chat = get_item(
             context,
             args,
             item_address("chats", args.id("conversation_id")),
@@ -114,6 +114,7 @@ class Handlers:
             page=page,
             page_size=page_size,
         )
+        return json_answer(chat)
 
     # -- characters and prompts ---
 
@@ -125,7 +126,7 @@ class Handlers:
     def characters_get(self, context: Context, arguments: dict[str, Any]) -> Answer:
         args = KnowledgeArguments(CHARACTERS_GET, arguments)
         address = item_address("characters", args.id("character_id"))
-        return get_item(context, args, address, default_mode="full")
+        return json_answer(get_item(context, args, address, default_mode="full"))
 
     def prompts_search(self, context: Context, arguments: dict[str, Any]) -> Answer:
         return _search_source(context, PROMPTS_SEARCH, arguments, "prompts", ("fields",))
@@ -133,7 +134,7 @@ class Handlers:
     def prompts_get(self, context: Context, arguments: dict[str, Any]) -> Answer:
         args = KnowledgeArguments(PROMPTS_GET, arguments)
         address = item_address("prompts", args.id("prompt_id_or_name"))
-        return get_item(context, args, address, default_mode="full")
+        return json_answer(get_item(context, args, address, default_mode="full"))
 
 
 def _search_source(
