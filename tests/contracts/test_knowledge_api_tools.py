@@ -13,6 +13,8 @@ from rest_client import Client
 from states import settle
 from tool_calls import Caller
 
+from recollect.knowledge.preferences import DEFAULTS, NUMBERS
+from recollect.knowledge.retrieval import Retrieval
 from recollect.library import Library
 from recollect.serve.http.service import Service
 from recollect.serve.mcp.catalog import Catalog
@@ -106,6 +108,32 @@ def test_tools_take_the_documented_parameters_and_are_read_only(caller: Caller, 
     )
     assert tool["inputSchema"]["additionalProperties"] is False
     assert tool["annotations"]["readOnlyHint"] is True
+
+
+@proves("C3-41")
+def test_schemas_name_defaults_limits_and_both_types_of_ids() -> None:
+    tools = {tool["name"]: tool["inputSchema"] for tool in Catalog("knowledge").listing()}
+    for name, schema in tools.items():
+        properties = schema["properties"]
+        if name.endswith("_search"):
+            limit = {"default": 20 if name == "knowledge_search" else 10}
+            assert properties["limit"] == {"type": "integer", "minimum": 1, "maximum": 100, **limit}
+            assert properties["offset"] == {"type": "integer", "default": 0, "minimum": 0}
+        options = properties | properties.get("retrieval", {"properties": {}})["properties"]
+        for option in NUMBERS.keys() & options.keys():
+            _, least, most, _ = NUMBERS[option]
+            assert (options[option]["minimum"], options[option]["maximum"]) == (least, most)
+            if option not in ("max_tokens", "sibling_window"):  # without one, others decide
+                assert options[option]["default"] == DEFAULTS[option]
+    both = [{"type": "string"}, {"type": "integer"}]
+    assert tools["media_get"]["properties"]["media_id"]["anyOf"] == both
+    assert tools["knowledge_get"]["properties"]["id"]["anyOf"] == both
+    assert tools["characters_get"]["properties"]["character_id"]["anyOf"] == both
+    assert tools["chats_get"]["properties"]["page_size"]["default"] == 50
+    retrieval = tools["notes_get"]["properties"]["retrieval"]["properties"]
+    assert retrieval.keys() == Retrieval.__dataclass_fields__.keys()
+    assert retrieval["mode"]["default"] == "snippet"
+    assert tools["chats_search"]["properties"]["by"]["default"] == "both"
 
 
 @proves("C3-42")

@@ -170,7 +170,7 @@ def tokens(profile: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("profile", "limit"), [("default", 900), ("research", 1_900), ("letta", 500)]
+    ("profile", "limit"), [("default", 800), ("research", 3_000), ("letta", 500)]
 )
 def test_a_list_costs_few_tokens(
     profile: str, limit: int, capsys: pytest.CaptureFixture[str]

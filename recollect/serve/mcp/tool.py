@@ -120,15 +120,18 @@ def string(description: str = "") -> dict[str, Any]:
     return schema
 
 
-def integer(default: int | None = None) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "integer"}
-    if default is not None:
+def integer(
+    default: int | None = None, minimum: int | None = None, maximum: int | None = None
+) -> dict[str, Any]:
+    limits = {"default": default, "minimum": minimum, "maximum": maximum}
+    return {"type": "integer"} | {name: n for name, n in limits.items() if n is not None}
+
+
+def enum(*choices: str, default: str = "") -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string", "enum": list(choices)}
+    if default:
         schema["default"] = default
     return schema
-
-
-def enum(*choices: str) -> dict[str, Any]:
-    return {"type": "string", "enum": list(choices)}
 
 
 def array(items: dict[str, Any]) -> dict[str, Any]:

@@ -18,15 +18,62 @@ from recollect.serve.mcp.tool import (
     string,
 )
 
+TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
+if TYPE_CHECKING:
+    from typing import Any
+
 SOURCE_NAMES = ("notes", "media", "chats", "characters", "prompts")
 ORDERS = ("relevance", "recent")
-PAGE = {
-    "limit": integer(),
-    "offset": integer(),
-    "snippet_length": integer(),
-    "max_tokens": integer(),
+PROMPT_FIELDS = ("name", "details", "system_prompt", "user_prompt", "author", "keywords")
+MAX_RESULTS = 100
+MAX_PAGE_SIZE = 200
+ID = {"anyOf": [string(), integer()]}
+SNIPPET_LENGTH = integer(300, 10, 1_000)
+MAX_TOKENS = integer(None, 1, 50_000)
+
+
+def page(limit: int) -> dict[str, Any]:
+    """What every search takes besides its query, with the default of `limit`."""
+    return {
+        "limit": integer(limit, 1, MAX_RESULTS),
+        "offset": integer(0, 0),
+        "snippet_length": SNIPPET_LENGTH,
+        "max_tokens": MAX_TOKENS,
+    }
+
+
+FILTERS: dict[str, dict[str, Any]] = {
+    "notes": {"keywords": array(string())},
+    "media": {
+        "media_types": array(string()),
+        "date_from": string(),
+        "date_to": string(),
+        "order_by": enum(*ORDERS, default="relevance"),
+    },
+    "chats": {
+        "by": enum("both", "title", "message", default="both"),
+        "character_id": ID,
+        "sender": string(),
+    },
+    "prompts": {"fields": array(enum(*PROMPT_FIELDS))},
+    "characters": {},
 }
-"""What every search takes besides its query."""
+RETRIEVAL = {
+    "type": "object",
+    "properties": {
+        "mode": enum("snippet", "chunk", "chunk_with_siblings", "full", "auto", default="snippet"),
+        "loc": {"type": "object", "description": "The loc of a result."},
+        "query": string(),
+        "max_tokens": MAX_TOKENS,
+        "sibling_window": integer(None, 0, 20),
+        "snippet_length": SNIPPET_LENGTH,
+        "offset": integer(0, 0),
+        "chunk_size_tokens": integer(None, 1, 8_000),
+        "chunk_overlap_tokens": integer(None, 0, 8_000),
+        "chars_per_token": {"type": "number", "default": 4, "minimum": 1, "maximum": 16},
+        "prefer_prechunked": {"type": "boolean"},
+    },
+}
 
 KNOWLEDGE_SEARCH = Tool(
     name="knowledge_search",
@@ -39,19 +86,19 @@ KNOWLEDGE_SEARCH = Tool(
         ("query",),
         query=string(),
         sources=array(enum(*SOURCE_NAMES)),
-        order_by=enum(*ORDERS),
+        order_by=enum(*ORDERS, default="relevance"),
         filters={
             "type": "object",
-            "description": (
-                "notes {keywords}, media {media_types, date_from, date_to, order_by}, "
-                "chats {by, character_id, sender}, prompts {fields}"
-            ),
+            "properties": {
+                source: {"type": "object", "properties": filters}
+                for source, filters in FILTERS.items()
+            },
         },
-        shape=enum("full", "compact"),
+        shape=enum("full", "compact", default="full"),
         rerank={"type": "boolean"},
-        correct={"type": "boolean"},
-        repeat={"type": "boolean"},
-        **PAGE,
+        correct={"type": "boolean", "default": True},
+        repeat={"type": "boolean", "default": False},
+        **page(20),
     ),
     annotations=READ_ONLY,
 )
@@ -63,15 +110,8 @@ KNOWLEDGE_GET = Tool(
     input_schema=object_schema(
         ("source", "id"),
         source=enum(*SOURCE_NAMES),
-        id=string(),
-        retrieval={
-            "type": "object",
-            "description": (
-                "mode: snippet, chunk, chunk_with_siblings, full, auto; loc of a result, or query; "
-                "max_tokens, sibling_window, snippet_length, offset (in full), chunk_size_tokens, "
-                "chunk_overlap_tokens, chars_per_token, prefer_prechunked"
-            ),
-        },
+        id=ID,
+        retrieval=RETRIEVAL,
     ),
     annotations=READ_ONLY,
 )

@@ -26,11 +26,14 @@ from recollect.serve.mcp.arguments import (
     sanitize,
 )
 from recollect.serve.mcp.context import Answer, Context, ToolError
-from recollect.serve.mcp.tools.knowledge.definitions import KNOWLEDGE_GET, KNOWLEDGE_SEARCH
+from recollect.serve.mcp.tools.knowledge.definitions import (
+    KNOWLEDGE_GET,
+    KNOWLEDGE_SEARCH,
+    MAX_RESULTS,
+)
 from recollect.settings import LIMITS
 
 DEFAULT_RESULTS = 20
-MAX_RESULTS = 100
 DEFAULT_PAGE_SIZE = 50
 _COMPACT_METADATA = (
     "source",

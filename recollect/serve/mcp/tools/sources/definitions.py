@@ -13,38 +13,45 @@ from recollect.serve.mcp.tool import (
     object_schema,
     string,
 )
-from recollect.serve.mcp.tools.knowledge.definitions import ORDERS, PAGE
+from recollect.serve.mcp.tools.knowledge.definitions import (
+    FILTERS,
+    ID,
+    MAX_PAGE_SIZE,
+    MAX_TOKENS,
+    RETRIEVAL,
+    page,
+)
 
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
     from typing import Any
 
-PROMPT_FIELDS = ("name", "details", "system_prompt", "user_prompt", "author", "keywords")
-RETRIEVAL = {"type": "object", "description": "See knowledge_get."}
 
-
-def _search_tool(source: str, description: str, **filters: dict[str, Any]) -> Tool:
+def _search_tool(source: str, description: str, query: dict[str, Any] | None = None) -> Tool:
     return Tool(
         name=f"{source}_search",
         dotted=f"{source}.search",
         description=description,
-        input_schema=object_schema(("query",), query=string(), **filters, **PAGE),
+        input_schema=object_schema(
+            ("query",), query=query or string(), **FILTERS[source], **page(10)
+        ),
         annotations=READ_ONLY,
     )
 
 
-def _get_tool(source: str, description: str, id_name: str, **options: dict[str, Any]) -> Tool:
+def _get_tool(source: str, description: str, **properties: dict[str, Any]) -> Tool:
+    """The first property is the id."""
     return Tool(
         name=f"{source}_get",
         dotted=f"{source}.get",
         description=description,
-        input_schema=object_schema((id_name,), **{id_name: string()}, **options),
+        input_schema=object_schema((next(iter(properties)),), **properties),
         annotations=READ_ONLY,
     )
 
 
-NOTES_SEARCH = _search_tool("notes", "Search the user's notes.", keywords=array(string()))
-NOTES_GET = _get_tool("notes", "A note, or part of it.", "note_id", retrieval=RETRIEVAL)
+NOTES_SEARCH = _search_tool("notes", "Search the user's notes.")
+NOTES_GET = _get_tool("notes", "A note, or part of it.", note_id=string(), retrieval=RETRIEVAL)
 NOTES_WRITE = Tool(
     name="notes_write",
     dotted="notes.write",
@@ -58,20 +65,13 @@ NOTES_WRITE = Tool(
         content=string(),
         keywords=array(string()),
         note_id=string(),
-        version=integer(),
+        version=integer(None, 1),
     ),
     annotations=DESTRUCTIVE,
 )
-MEDIA_SEARCH = _search_tool(
-    "media",
-    "Search documents, pages, recordings and images.",
-    media_types=array(string()),
-    date_from=string(),
-    date_to=string(),
-    order_by=enum(*ORDERS),
-)
+MEDIA_SEARCH = _search_tool("media", "Search documents, pages, recordings and images.")
 MEDIA_GET = _get_tool(
-    "media", "The text of a media item, or part of it.", "media_id", retrieval=RETRIEVAL
+    "media", "The text of a media item, or part of it.", media_id=ID, retrieval=RETRIEVAL
 )
 MEDIA_TRANSCRIPT = Tool(
     name="media_transcript",
@@ -79,35 +79,29 @@ MEDIA_TRANSCRIPT = Tool(
     description="The transcript of a recording; its next_offset as offset continues it.",
     input_schema=object_schema(
         ("media_id",),
-        media_id=string(),
-        format=enum("text", "srt", "vtt", "json"),
+        media_id=ID,
+        format=enum("text", "srt", "vtt", "json", default="text"),
         include_timestamps={"type": "boolean"},
-        max_tokens=integer(),
-        offset=integer(),
+        max_tokens=MAX_TOKENS,
+        offset=integer(0, 0),
     ),
     annotations=READ_ONLY,
 )
-CHATS_SEARCH = _search_tool(
-    "chats",
-    "Search messages and titles of chats.",
-    by=enum("both", "title", "message"),
-    character_id=string(),
-    sender=string(),
-)
+CHATS_SEARCH = _search_tool("chats", "Search messages and titles of chats.")
 CHATS_GET = _get_tool(
     "chats",
     "The messages of a chat, page by page.",
-    "conversation_id",
-    page=integer(),
-    page_size=integer(),
+    conversation_id=string(),
+    page=integer(1, 1),
+    page_size=integer(50, 1, MAX_PAGE_SIZE),
     retrieval=RETRIEVAL,
 )
-CHARACTERS_SEARCH = _search_tool("characters", "Search character cards by text or tags.")
-CHARACTERS_GET = _get_tool("characters", "The fields of a character card.", "character_id")
-PROMPTS_SEARCH = _search_tool(
-    "prompts", "Search the user's saved prompts.", fields=array(enum(*PROMPT_FIELDS))
+CHARACTERS_SEARCH = _search_tool(
+    "characters", "Search character cards by text or tags.", {"anyOf": [string(), array(string())]}
 )
-PROMPTS_GET = _get_tool("prompts", "The fields of a prompt.", "prompt_id_or_name")
+CHARACTERS_GET = _get_tool("characters", "The fields of a character card.", character_id=ID)
+PROMPTS_SEARCH = _search_tool("prompts", "Search the user's saved prompts.")
+PROMPTS_GET = _get_tool("prompts", "The fields of a prompt.", prompt_id_or_name=string())
 
 SOURCES = Toolset(
     "sources",

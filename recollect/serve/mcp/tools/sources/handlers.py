@@ -14,6 +14,7 @@ from recollect.model.documents import Summary
 from recollect.serve.mcp.arguments import json_answer, sanitize
 from recollect.serve.mcp.context import Answer, Context
 from recollect.serve.mcp.tool import Tool
+from recollect.serve.mcp.tools.knowledge.definitions import MAX_PAGE_SIZE
 from recollect.serve.mcp.tools.knowledge.handlers import (
     DEFAULT_PAGE_SIZE,
     KnowledgeArguments,
@@ -37,7 +38,6 @@ from recollect.serve.mcp.tools.sources.definitions import (
 )
 
 DEFAULT_RESULTS = 10
-MAX_PAGE_SIZE = 200
 MAX_PAGE = 1_000_000
 MAX_VERSION = 1_000_000
 
