@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from dataclasses import replace
+from itertools import chain, islice
 from math import inf
 
 from recollect.index.meaning import Meaning
@@ -19,6 +20,7 @@ from recollect.knowledge.result_pages import (
     result_page,
 )
 from recollect.knowledge.results import SnippetOptions, result
+from recollect.language.queries.matching import matches
 from recollect.language.queries.query import query_words
 from recollect.language.queries.query_tree import Word
 from recollect.model.audience import Audience
@@ -31,6 +33,7 @@ from recollect.search.everything.search import search_everything
 from recollect.search.results.snippet import first_match
 from recollect.settings import LIMITS
 from recollect.store.base import Store
+from recollect.store.values import Candidate
 from recollect.store.views.labelled import visible_store
 
 MOST_RESULTS = 100
@@ -69,15 +72,20 @@ class ItemSearch:
         offset = max(0, min(options.offset, LIMITS.page_offset))
         results = self._search(query, options, audience)
         skipped, entries = _entries_from(results, offset, options, self._store)
+        total = results.total()
+        unwritten = self._conversations_without_messages(results, options, audience)
+        entries = chain(entries, _entries_of(unwritten[offset - skipped :], 0 if total else 1))
+        skipped = min(offset, skipped + len(unwritten))
         page = result_page(entries, limit, skipped, history)
         by_uri = self._results(results, page.entries, options, audience)
         answer: dict[str, Json] = {
             "results": [],
             "has_more": page.has_more,
             "next_offset": page.next_offset,
-            "total_estimated": results.total(),
+            "total_estimated": total + len(unwritten),
         }
-        answer |= _remarks(results, page)
+        if total or not unwritten:
+            answer |= _remarks(results, page)
         room = options.room - json_length(answer)
         answer["results"] = _that_fit(by_uri.values(), room)
         missing = list(by_uri)[len(answer["results"]) :]
@@ -116,6 +124,20 @@ class ItemSearch:
             fold=options.fold,
         )
 
+    def _conversations_without_messages(
+        self, results: Results, options: KnowledgeOptions, audience: Audience
+    ) -> list[Summary]:
+        """Those whose titles match."""
+        store, node = visible_store(self._store, audience), results.title_node
+        by_message = options.filters.get("chats", {}).get("by") == "message"
+        return [
+            about
+            for filter in results.title_filters
+            if CONVERSATION in filter.kinds and not filter.of_passages and not by_message
+            for about in store.summaries(replace(filter, empty=True), "", LIMITS.page_offset, 0)[0]
+            if node is None or matches(node, about.title, "")
+        ]
+
     def _results(
         self,
         results: Results,
@@ -132,6 +154,8 @@ class ItemSearch:
         by_uri: dict[str, dict[str, Json]] = {}
         for entry in entries:
             candidate = entry.candidate
+            if not candidate.key:
+                by_uri[entry_uri(entry)] = self._unwritten(entry, options)
             if candidate.key not in passages:
                 continue
             about, passage = passages[candidate.key]
@@ -155,6 +179,13 @@ class ItemSearch:
             by_uri[entry_uri(entry)] = fields
         return by_uri
 
+    def _unwritten(self, entry: Entry, options: KnowledgeOptions) -> dict[str, Json]:
+        """A result for a conversation without messages."""
+        about = self._store.summary(entry.candidate.document)
+        fields = result(about, None, SnippetOptions(), score=entry.score, score_type="fts")
+        place = {"snippet": about.title[: options.snippet_length]}
+        return fields | place | {"loc": {"conversation_id": about.id}}
+
     def _opening(self, about: Summary, passage: Passage, audience: Audience) -> Passage:
         """The first message of a conversation, if it is not the passage that was found."""
         if passage.position == 0:
@@ -163,6 +194,13 @@ class ItemSearch:
         if not len(units):
             return passage
         return units.passage(0)
+
+
+def _entries_of(conversations: Iterable[Summary], score: float) -> Iterator[Entry]:
+    for a in conversations:
+        place = (0, "", a.id, a.title, None, None, "", a.created_at, a.source, a.kind, a.project)
+        candidate = Candidate(*place, position=0, canonical=True, passages=0, content="")
+        yield Entry(candidate, score, by_title=True)
 
 
 def _that_fit(results: Iterable[dict[str, Json]], room: float) -> list[Json]:

@@ -66,6 +66,8 @@ class Filter:
     not_sources: tuple[str, ...] = ()
     pinned: bool | None = None
     """Only documents that are pinned, or only the others."""
+    empty: bool = False
+    """Only documents without passages."""
 
     def __post_init__(self) -> None:
         for name, names in zip(_NAME_FIELDS, _all_names(self), strict=True):
@@ -91,6 +93,7 @@ class Filter:
         before: Moment = None,
         hidden: bool = False,
         pinned: bool | None = None,
+        empty: bool = False,
         **names: str | Iterable[str],
     ) -> Filter:
         """Build a filter from plain values.
@@ -110,6 +113,7 @@ class Filter:
             before=parse_moment(before, "before", end=True),
             hidden=hidden,
             pinned=pinned,
+            empty=empty,
             **values,
         )
 
@@ -133,7 +137,7 @@ class Filter:
         )
 
 
-_OTHER_FIELDS = ("after", "before", "hidden", "pinned")
+_OTHER_FIELDS = ("after", "before", "hidden", "pinned", "empty")
 _NAME_FIELDS = tuple(field.name for field in fields(Filter) if field.name not in _OTHER_FIELDS)
 _all_names = attrgetter(*_NAME_FIELDS)  # A search makes many filters.
 

@@ -259,6 +259,34 @@ def test_every_conversation_found_by_its_title_shows_its_title(
         assert result["loc"] == {"conversation_id": result["id"]}
 
 
+@proves("C3-09", "C3-35")
+@pytest.mark.every_state
+@pytest.mark.every_store
+def test_a_conversation_without_messages_is_found_by_its_title(collection: Library) -> None:
+    for n in range(3):
+        collection.add_conversation(f"empty{n}", f"Zeppelin lighthouse {n}", messages=[])
+    assert uris(collection, "zeppelin") == [f"chats://empty{n}" for n in (2, 1, 0)]
+    assert len(uris(collection, "title:zeppelin", sources=["chats"])) == 3
+    by_message = {"chats": {"by": "message"}}
+    assert uris(collection, "zeppelin", filters=by_message) == []
+    assert uris(collection, "zeppelin", sources=["notes"]) == []
+    assert uris(collection, "zeppelin NOT lighthouse") == []
+    everything = search(collection, "lighthouse", limit=100)
+    pages = [search_page(collection, "lighthouse", limit=4, offset=n) for n in range(0, 16, 4)]
+    assert [r for page in pages for r in page["results"]] == everything
+    assert {page["total_estimated"] for page in pages} == {len(everything)}
+    assert [r["score"] for r in everything] == sorted(
+        (r["score"] for r in everything), reverse=True
+    )
+    last = everything[-1]
+    assert (last["snippet"], last["loc"]) == (
+        "Zeppelin lighthouse 0",
+        {"conversation_id": "empty0"},
+    )
+    assert last.keys() == FIELDS
+    assert get(collection, "chats", "empty0", loc=last["loc"])["content"] == ""
+
+
 @proves("C3-09")
 @pytest.mark.every_state
 @pytest.mark.every_store

@@ -337,6 +337,18 @@ def test_a_transcript_is_available_in_every_format(
     get(client, f"/media/{text}/transcript", 400, format="mp3")
 
 
+def test_a_conversation_is_exported_also_without_messages(
+    client: TestClient, garden: dict[str, str]
+) -> None:
+    assert client.post("/conversations", json={"id": "empty", "title": "Plans"}).status_code == 201
+    for id_, title in (("empty", "Plans"), ("talk", "Watering")):
+        for request in (client.get, client.post):
+            assert request(f"/conversations/{id_}/export").json()["title"] == title
+            text = request(f"/conversations/{id_}/export?format=txt").json()["content"]
+            assert text.startswith(f"Conversation: {title}")
+    assert client.get("/conversations/none/export").status_code == 404
+
+
 def test_not_found_errors_name_the_kind_of_document(
     client: TestClient, garden: dict[str, str]
 ) -> None:

@@ -66,6 +66,9 @@ class RankedResults(Results):
         self._remarks = remarks
         self._title_keys = title_keys
         self._fold = fold
+        self.title_node = interpretation.node
+        if interpretation.node is not None:
+            self.title_filters = [pool.scope.filter for pool in pools]
 
     @property
     def words(self) -> list[Word]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from recollect.language.queries.query_tree import Word
+from recollect.language.queries.query_tree import Node, Word
+from recollect.model.search import Filter
 from recollect.search.everything.entries import Entry
 
 
 class Results(ABC):
     """All results of a search, in order. They are computed only as far as they are read."""
+
+    title_filters: Sequence[Filter] = ()
+    """Where conversations without messages may be found by their titles."""
+    title_node: Node | None = None
+    """What these titles must match."""
 
     @property
     @abstractmethod

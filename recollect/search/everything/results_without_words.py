@@ -32,6 +32,8 @@ class ResultsWithoutWords(Results):
         self._queries = queries
         self._text = query.rest.strip()
         self._is_about_titles = _is_about_titles(query.fields)
+        if self._is_about_titles and not self._text:
+            self.title_filters = [query.filter for query in queries]
 
     @property
     def words(self) -> list[Word]:

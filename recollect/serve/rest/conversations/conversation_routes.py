@@ -262,6 +262,14 @@ def _message_page(
     return {"messages": messages, "total": total, "before": before, "after": after}
 
 
+@router.get("/conversations/{conversation_id:id}/export", include_in_schema=False)
+@route_policy(READ, CONVERSATIONS, document="conversation_id")
+def download_conversation(
+    access: AccessTo, conversation_id: ConversationId, format: str = "json"
+) -> Response:
+    return export_conversation(access, conversation_id, format)
+
+
 @router.get(
     "/conversations/{conversation_id:id}",
     summary="Retrieve a conversation",

@@ -62,6 +62,8 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
         ("d.media_type", "in", media_types),
         ("d.character_id", "in", characters),
     )
+    if filter.empty:
+        clauses.append("d.passages = 0")
     if filter.pinned is not None:
         clauses.append(_PINNED[filter.pinned])
     if filter.models:
