@@ -8,7 +8,6 @@ from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.knowledge.preferences import DEFAULTS, clamp, preference
-from recollect.language.chunking import count_tokens
 from recollect.language.text import truncate
 from recollect.model.documents import Json
 
@@ -59,9 +58,6 @@ class Retrieval:
         if self.sibling_window is None and self.max_tokens is None:
             return int(DEFAULTS["sibling_window"])
         return self.sibling_window
-
-    def tokens_in(self, characters: int) -> int:
-        return count_tokens(characters, self.chars_per_token)
 
 
 _OPTIONS = frozenset(Retrieval.__dataclass_fields__)

@@ -68,10 +68,9 @@ def transcript_page(
 
 
 def _page(content: Json, next_offset: int | None) -> dict[str, Json]:
-    page: dict[str, Json] = {"content": content}
-    if next_offset is not None:
-        page["next_offset"] = next_offset
-    return page
+    if next_offset is None:
+        return {"content": content}
+    return {"content": content, "next_offset": next_offset}
 
 
 def _require_no_times(format: str, timestamps: bool) -> None:

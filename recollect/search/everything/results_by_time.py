@@ -46,27 +46,23 @@ class ResultsByTime(RankedResults):
             unranked = [c for _, c in some if _name(c) not in ranking]
             best = {_name(c): c for pool in self.pools for c in self._best_passages(pool, unranked)}
             for position, candidate in some:
-                name = _name(candidate)
-                if name in ranking:
-                    yield self.ranked_entry(ranking[name])
+                ranked = ranking.get(_name(candidate))
+                if ranked is None:
+                    yield self.unranked_entry(best.get(_name(candidate), candidate), position)
                 else:
-                    yield self.unranked_entry(best.get(name, candidate), position)
+                    yield self.ranked_entry(ranked)
 
     def _best_passages(
         self, pool: CandidatePool, candidates: Sequence[Candidate]
     ) -> list[Candidate]:
         """The best match in each of the items in the pool."""
-        documents = {
-            c.document
-            for c in candidates
-            if _is_by_item(pool) and c.kind in pool.scope.filter.kinds
-        }
+        kinds = pool.scope.filter.kinds if _is_by_item(pool) else ()
+        documents = {candidate.document for candidate in candidates if candidate.kind in kinds}
         if not documents:
             return []
         filter = replace(pool.scope.filter, conversations=tuple(documents))
-        keys = TextArm(self.interpretation, pool.scope._replace(filter=filter)).matches(
-            LIMITS.page_offset
-        )
+        arm = TextArm(self.interpretation, pool.scope._replace(filter=filter))
+        keys = arm.matches(LIMITS.page_offset)
         change_times = pool.scope.store.change_times(keys)
         document_of = {key: document for key, document, _ in change_times}
         best_keys = {document_of[key]: key for key in reversed(keys)}

@@ -208,6 +208,8 @@ def summaries(
     if filter.conversations and offset == 0 and len(filter.conversations) <= limit:
         return _all_summaries(db, where, values)
     total: int = db.get(f"select count(*) from document d where {db.own('d')} and {where}", values)
+    if not total:
+        return [], 0
     rows = db.rows(
         f"""select d.key from document d where {db.own("d")} and {where}
         order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc
