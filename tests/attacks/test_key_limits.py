@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import combinations, product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from http_service import Server, server
+from selection import few
 from starlette.routing import WebSocketRoute
 from starlette.testclient import TestClient
 
@@ -151,7 +154,7 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "GET /console/palette": (READ, CONVERSATIONS),
     "GET /console/row-index": (READ, CONVERSATIONS),
     "POST /console/edit": (WRITE, CONVERSATIONS),
-    "POST /console/undo": (WRITE, CONVERSATIONS),
+    "POST /console/undo": (WRITE, BOTH),
     "GET /settings": (READ, CONVERSATIONS),
     "GET /console/settings/{section}": (READ, CONVERSATIONS),
     "GET /console/settings/exclusions/preview": (ADMIN, NONE),
@@ -216,6 +219,13 @@ def example(template: str) -> str:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with server(tmp_path_factory.mktemp("keys")) as instance:
+        yield instance
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Server]:
+    """A server that may be started and stopped, as MCP needs it."""
+    with server(tmp_path) as instance:
         yield instance
 
 
@@ -345,7 +355,188 @@ def test_a_key_for_conversations_reaches_no_notes(shared: Server, library: dict[
     assert everyone.get(f"/api/knowledge/notes/{note}").json()["content"] == "zebra note"
 
 
+# -- the console ---
+
+# What each route of the console does, and the same over REST.
+TWINS = {
+    "GET /?q=zebra&kind=conversations": "GET /api/v1/search?q=zebra",
+    "GET /?q=zebra&kind=notes": "GET /api/knowledge/notes/search?query=zebra",
+    "GET /": "GET /conversations",
+    "GET /c/?id={conversation}": "GET /conversations/{conversation}",
+    "GET /c/{conversation}": "GET /conversations/{conversation}",
+    "GET /c/{note}": "GET /conversations/{note}",
+    "GET /activity": "GET /api/v1/activity",
+    "GET /imports": "GET /api/receipts",
+    "GET /console/rows": "GET /conversations",
+    "GET /console/rows?kind=notes": "GET /api/knowledge/notes",
+    "GET /console/sidebar?kind=conversations": "GET /conversations",
+    "GET /console/sidebar?kind=notes": "GET /api/knowledge/notes",
+    "GET /console/filters": "GET /api/v1/facets",
+    "GET /console/filters?kind=notes": "GET /api/knowledge/notes",
+    "GET /console/hits?q=zebra&kind=conversations": "GET /api/v1/search?q=zebra",
+    "GET /console/hits?q=zebra&kind=notes": "GET /api/v1/search?q=zebra&kind=note",
+    "GET /console/messages?id={conversation}": "GET /conversations/{conversation}/messages",
+    "GET /console/messages?id={note}": "GET /conversations/{note}/messages",
+    "GET /console/message?id={conversation}&m=m1": "GET /conversations/{conversation}",
+    "GET /console/message-text?id={note}&m=x": "GET /conversations/{note}/messages?after=x",
+    "GET /console/message-text?id={conversation}&m=m1": "GET /conversations/{conversation}",
+    "GET /console/find?id={conversation}&text=zebra": "GET /conversations/{conversation}",
+    "GET /console/questions?id={conversation}": "GET /conversations/{conversation}",
+    "GET /console/picture?id={note}&m=x&n=0": "GET /conversations/{note}",
+    "GET /console/tags?id={conversation}": "GET /conversations/{conversation}",
+    "GET /console/matches?id={conversation}&q=zebra": "GET /api/v1/search?q=zebra",
+    "GET /console/receipts/{receipt}": "GET /api/receipts",
+    "GET /console/facets?q=zebra": "GET /api/v1/facets",
+    "GET /console/preview?id={conversation}": "GET /conversations/{conversation}",
+    "GET /console/preview?id={note}&kind=notes": "GET /api/knowledge/notes/{note}",
+    "GET /console/completions?text=source:": "GET /api/v1/facets",
+    "GET /console/names?facet=projects": "GET /api/v1/facets",
+    "GET /console/palette?text=z": "GET /conversations",
+    "GET /console/row-index?id={conversation}": "GET /conversations",
+    "POST /console/edit?id={conversation}&action=pin": "PUT /conversations/{conversation}?title=t",
+    "POST /console/edit?id={note}&action=pin": "PUT /conversations/{note}?title=n",
+    "POST /console/undo?number={change}": "POST /api/v1/changes/{change}/undo",
+    "GET /settings": "GET /api/v1/stats",
+    "GET /console/settings/library": "GET /api/v1/stats",
+    "GET /console/settings/index": "GET /api/v1/index",
+    "GET /console/settings/embeddings": "GET /api/v1/index",
+    "GET /console/settings/keys": "GET /api/sessions",
+    "GET /console/settings/backup": "GET /api/keys",
+    "GET /console/settings/exclusions": "GET /api/keys",
+    "GET /console/settings/exclusions/preview?pattern=x": "GET /api/keys",
+    "POST /console/settings/exclusions/add?pattern=x": "GET /api/keys",
+    "POST /console/settings/exclusions/remove?pattern=x": "GET /api/keys",
+    "POST /console/settings/backup/start": "GET /api/keys",
+    "POST /console/settings/secrets/scan": "GET /api/v1/stats",
+    "GET /knowledge/notes": "GET /api/knowledge/notes",
+    "GET /knowledge/notes?new=true": "POST /api/knowledge/notes",
+    "GET /knowledge/notes/{note}": "GET /api/knowledge/notes/{note}",
+    "GET /knowledge/notes/?id={note}": "GET /api/knowledge/notes/{note}",
+    "GET /knowledge/notes/{note}?edit=true": "PATCH /api/knowledge/notes/{note}",
+    "POST /knowledge/notes": "POST /api/knowledge/notes",
+    "POST /knowledge/notes/{note}": "PATCH /api/knowledge/notes/{note}",
+    "POST /knowledge/notes/?id={note}": "PATCH /api/knowledge/notes/{note}",
+    "GET /console/item-part?kind=notes&id={note}": "GET /api/knowledge/notes/{note}",
+    "GET /console/item-text?kind=notes&id={note}": "GET /api/knowledge/notes/{note}",
+    "GET /console/item-text?kind=chats&id={conversation}": "GET /api/knowledge/chats/talk",
+    "GET /console/portrait?id={note}": "GET /api/knowledge/characters/{note}",
+}
+NO_TWIN = {"POST /console/import-found", "GET /console/settings/{section}"}
+SCOPES = [scopes for n in (2, 1, 3) for scopes in combinations((READ, WRITE, ADMIN), n)]
+KEY_TOOLSETS = [CONVERSATIONS, KNOWLEDGE, None, (), BUS, BOTH, (*BOTH, "bus")]
+
+
+def console_routes() -> set[str]:
+    routes = {route for route in ROUTES if re.search(r" /(console|knowledge|c|settings)\b", route)}
+    return {*routes, "GET /", "GET /activity", "GET /imports"}
+
+
+def test_every_route_of_the_console_has_a_twin(shared: Server) -> None:
+    find = shared.app.edge.policies.find
+    covered = {find(*twin.split("?")[0].split(" ")) for twin in TWINS}
+    for route in console_routes() - NO_TWIN:
+        method, _, template = route.partition(" ")
+        assert find(method, example(template)) in covered, route
+
+
+@pytest.mark.parametrize(("scopes", "toolsets"), few(product(SCOPES, KEY_TOOLSETS), 3))
+def test_the_console_refuses_what_rest_refuses(
+    shared: Server,
+    library: dict[str, str],
+    scopes: tuple[str, ...],
+    toolsets: tuple[str, ...] | None,
+) -> None:
+    client = shared.client(shared.key(scopes, toolsets))
+    for route, twin in TWINS.items():
+        if is_refused(client, twin, library):
+            assert is_refused(client, route, library), route
+
+
+def is_refused(client: TestClient, route: str, ids: dict[str, str]) -> bool:
+    """Whether a key may not use a route, or not with this document."""
+    method, _, path = route.partition(" ")
+    options: dict[str, Any] = {}
+    if method in ("POST", "PATCH", "PUT"):
+        options = {"json": {}}
+        if path.startswith("/knowledge"):
+            options = {"data": {"title": ""}}
+        elif "?" in path or "undo" in path:
+            options = {}
+    response = client.request(method, path.format(change=999, receipt=999, **ids), **options)
+    if response.status_code == 404:
+        return "Conversation not found" in response.text or "such section" in response.text
+    return response.status_code == 403
+
+
+# -- keys that only write ---
+
+
+def test_a_key_without_the_scope_to_read_reads_nothing(
+    shared: Server, library: dict[str, str]
+) -> None:
+    everyone, writer = shared.client(shared.key()), shared.client(shared.key(["write"]))
+    body = {"id": "w", "title": "yak", "messages": [{"id": "m", "role": "user", "content": "yak"}]}
+    everyone.post("/conversations", json=body)
+    note = everyone.post("/api/knowledge/notes", json={"title": "yak", "content": "yak"}).json()
+    item = f"/api/knowledge/notes/{note['id']}"
+    for method, path, more in (
+        ("POST", "/conversations", {"json": {"id": "w"}}),
+        ("PATCH", "/conversations/w", {"json": {"pinned": True}}),
+        ("POST", "/console/edit?id=w&action=unpin", {}),
+        ("POST", "/api/threads", {"json": {"topic": "plans"}}),
+        ("POST", "/api/forget", {"json": {"text": "yak"}}),
+        ("PATCH", item, {"json": {"keywords": ["k"]}}),
+        ("POST", f"/knowledge/notes/{note['id']}", {"data": {"title": "x", "version": "1"}}),
+        ("POST", "/knowledge/notes", {"data": {"title": ""}}),
+        ("DELETE", f"{item}?undo=true", {}),
+        ("DELETE", "/conversations/w?undo=true", {}),
+        ("DELETE", "/conversations/w?trash=true", {}),
+        ("POST", "/api/v1/changes/{}/undo", {}),
+        ("POST", "/api/v1/index/resume", {}),
+        ("POST", "/api/forget", {"json": {"text": "yak", "confirm": True}}),
+    ):
+        if "{}" in path:
+            path = path.format(everyone.get("/api/v1/changes").json()["changes"][0]["number"])
+        response = writer.request(method, path, **more)
+        assert "yak" not in response.text, (path, response.text)
+        if response.status_code == 200:
+            assert not {"title", "message_count", "messages", "embedded"} & set(response.json())
+    assert not everyone.get("/conversations/search/messages?query=yak").json()["total"]
+
+
+def test_a_refused_change_has_not_been_made(shared: Server) -> None:
+    everyone, writer = shared.client(shared.key()), shared.client(shared.key(["write"]))
+    everyone.post("/conversations", json={"id": "kept", "title": "kept"})
+    assert writer.delete("/conversations/kept?undo=true").status_code == 403
+    assert everyone.get("/conversations/kept").is_success
+    changed = writer.patch("/conversations/kept", json={"title": "new"})
+    assert changed.json() == {"id": "kept", "session_id": "kept"}
+    assert everyone.get("/conversations/kept").json()["title"] == "new"
+
+
 # -- tools ---
+
+
+def test_tools_that_show_what_is_stored_need_the_scope_to_read(own: Server) -> None:
+    everyone = own.client(own.key())
+    thread = everyone.post("/api/threads", json={"topic": "secret"}).json()["thread_id"]
+    note = everyone.post("/api/knowledge/notes", json={"title": "secret", "content": "x"}).json()
+    message = {"author": "ann", "content": "secret"}
+    everyone.post(f"/api/threads/{thread}/messages", json=message)
+    with own.client(own.key(["write"])) as client:
+        for name, arguments in (
+            ("bus_connect", {"thread_id": thread, "display_name": "eve"}),
+            ("notes_write", {"note_id": note["id"], "content": "y"}),
+            ("msg_post", {"thread_id": thread, "author": "eve", "content": "x"}),
+            (
+                "msg_post",
+                {"thread_id": thread, "author": "e", "content": "x", "expected_last_seq": 0},
+            ),
+            ("forget", {"project": "default"}),
+        ):
+            answer = str(call(client, name, profile="/all", **arguments))
+            assert "secret" not in answer, name
+            assert ("may not read" in answer) == (name in ("bus_connect", "forget")), answer
 
 
 @pytest.mark.parametrize("limit", LIMITS)
@@ -362,14 +553,14 @@ def test_every_tool_decides_for_every_limit(limit: str) -> None:
                 assert tool not in catalog._tools.values()
 
 
-def call(client: TestClient, name: str, **arguments: Any) -> dict[str, Any]:
+def call(client: TestClient, tool: str, /, profile: str = "", **arguments: Any) -> dict[str, Any]:
     message = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "tools/call",
-        "params": {"name": name, "arguments": arguments},
+        "params": {"name": tool, "arguments": arguments},
     }
-    answer: dict[str, Any] = client.post("/mcp", json=message).json()
+    answer: dict[str, Any] = client.post(f"/mcp{profile}", json=message).json()
     return answer
 
 
@@ -396,8 +587,8 @@ def test_bus_tools_reach_only_threads_with_a_key_for_the_bus(
         assert "error" in client.post("/mcp", json=message).json()
 
 
-def test_a_read_only_key_writes_nothing_over_mcp(shared: Server, library: dict[str, str]) -> None:
-    with shared.client(shared.key(["read"])) as client:
+def test_a_read_only_key_writes_nothing_over_mcp(own: Server) -> None:
+    with own.client(own.key(["read"])) as client:
         for tool in all_tools():
             if not tool.is_read_only:
                 assert "error" in call(client, tool.name), tool.name

@@ -16,7 +16,7 @@ from recollect.serve.console.views.rows import row_index
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.identity.principal import READ, WRITE
+from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=DeferredRoute)
 
@@ -39,7 +39,7 @@ def edit(access: AccessTo, id: str, action: str, text: str = "") -> dict[str, An
         title = library.label(id, library.summary(id).title)
         change = _apply(library, id, action, text.strip())
     number = None
-    if change is not None:
+    if change is not None and access.principal.toolsets is None:  # others may not undo
         number = change.number
     return {"number": number, "message": _describe(action, title, text.strip(), change)}
 
@@ -77,9 +77,10 @@ def _describe(action: str, title: str, text: str, change: Change | None) -> str:
 
 
 @router.post("/undo")
-@route_policy(WRITE, CONVERSATIONS)
+@route_policy(WRITE, CONVERSATIONS, KNOWLEDGE)
 def undo(access: AccessTo, number: int) -> dict[str, str]:
     """Undo a change."""
+    access.require_all_toolsets()
     with access.write() as library:
         change = library.undo(number)
     return {"id": change.id}

@@ -18,7 +18,7 @@ from recollect.errors import NotFound
 from recollect.library import Library
 from recollect.serve.http.checks.route_policy import RoutePolicy
 from recollect.serve.http.service import Service
-from recollect.serve.identity.principal import BUS, READ, WRITE, Principal
+from recollect.serve.identity.principal import BUS, READ, WRITE, Forbidden, Principal
 from recollect.serve.threads import NO_THREAD
 
 NO_CONVERSATION = "Conversation not found"
@@ -47,6 +47,12 @@ class Access:
     def require(self, scope: str, toolset: str | None = None) -> None:
         """Raise Forbidden unless the credential allows this."""
         self.principal.require(scope, toolset)
+
+    def require_all_toolsets(self) -> None:
+        """Raise Forbidden for a limited key: a change may concern any document, also a deleted one,
+        of which nothing can be checked."""
+        if self.principal.toolsets is not None:
+            raise Forbidden("A key that is limited to some toolsets may not list or undo changes.")
 
     @property
     def request_id(self) -> str:

@@ -16,6 +16,8 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import compile_path
 
 from recollect.errors import InvalidInput, NotFound
+from recollect.serve.http.checks.limits import CHAT
+from recollect.serve.http.checks.route_policy import policy_of
 from recollect.serve.http.checks.strict_requests import (
     check_no_body,
     check_query,
@@ -23,11 +25,19 @@ from recollect.serve.http.checks.strict_requests import (
     has_body,
     query_names,
 )
+from recollect.serve.http.json_response import json_response
+from recollect.serve.identity.principal import READ, WRITE, Forbidden
 from recollect.settings import LIMITS
 
 _MAX_INLINE_BYTES = 65_536  # larger bodies are parsed in a thread, so they block no other request
 OPENAI = "openai"
 """The tag of routes that pass requests on. Whether a parameter exists is not ours to say."""
+_TEXTLESS_FIELDS = (
+    "added change conversation_id created done id imports message_id message_ids msg_id number "
+    "purge seq session_id source state success thread_id version"
+)
+_TEXTLESS = frozenset(_TEXTLESS_FIELDS.split())
+"""The fields of responses that have no stored text."""
 _TOO_DEEP = f"The body is nested more than {LIMITS.nesting} levels deep."
 
 
@@ -82,7 +92,21 @@ class DeferredRoute(APIRoute):
         return object.__getattribute__(self, name)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handler = super().get_route_handler()
+        handler = self._checked_handler(super().get_route_handler())
+
+        policy = policy_of(self.endpoint)
+        # The answers of a model say nothing of the library.
+        if policy is None or policy.scope != WRITE or policy.rate_limit == CHAT:
+            return handler
+
+        async def limited_handler(request: Request) -> Response:
+            return _readable_response(request, await handler(request))
+
+        return limited_handler
+
+    def _checked_handler(
+        self, handler: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         if not self.include_in_schema or OPENAI in self.tags:
             return handler
         names = query_names(self)
@@ -99,6 +123,23 @@ class DeferredRoute(APIRoute):
                 raise RequestValidationError(explain_unknown_fields(error.errors(), body)) from None
 
         return checked_handler
+
+
+def _readable_response(request: Request, response: Response) -> Response:
+    """What a key may see that writes and may not read: ids and numbers, no stored text."""
+    if READ in request.state.principal.scopes or not response.body:
+        return response
+    if response.media_type != "application/json":
+        raise Forbidden("This key may not read, so it gets no pages.")
+    return json_response(_without_text(json.loads(bytes(response.body))), response.status_code)
+
+
+def _without_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_text(value[name]) for name in value.keys() & _TEXTLESS}
+    if isinstance(value, list):
+        return [_without_text(part) for part in value]
+    return value
 
 
 class JsonRoute(DeferredRoute):

@@ -22,6 +22,8 @@ MAX_VARIANTS = 256
 MAX_NAME_LENGTH = 64
 # Gemini CLI adds this argument to the schema of every tool and leaves it in the calls.
 _CLIENT_ARGUMENT = "wait_for_previous"
+_TEXTLESS = frozenset(("msg_post", "notes_write", "recall_note"))
+"""Tools that write and show nothing that was stored before."""
 _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 # The APIs of Anthropic and OpenAI reject a dot, so dots are opt-in.
 _CHARACTERS = {"underscore": _LETTERS, "dotted": _LETTERS | {"."}}
@@ -191,12 +193,15 @@ class _Shared:
 
 
 def _check_scope(tool: Tool, context: Context) -> None:
-    scope = WRITE
+    needed = [READ, WRITE]
     if tool.is_read_only:
-        scope = READ
-    if scope not in context.scopes:
-        scopes = ", ".join(sorted(context.scopes)) or "none"
-        raise ToolError(f"Error: This API key may not {scope}. Its scopes: {scopes}.")
+        needed = [READ]
+    elif tool.name in _TEXTLESS:
+        needed = [WRITE]
+    for scope in needed:
+        if scope not in context.scopes:
+            scopes = ", ".join(sorted(context.scopes)) or "none"
+            raise ToolError(f"Error: This API key may not {scope}. Its scopes: {scopes}.")
 
 
 # -- selection ---

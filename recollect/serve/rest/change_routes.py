@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from recollect.language.text import iso
 from recollect.model.undo import Change
-from recollect.serve.http.access import Access, AccessTo
+from recollect.serve.http.access import AccessTo
 from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.routing import JsonRoute
-from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
+from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE
 from recollect.serve.rest import schemas
 
 router = APIRouter(tags=["changes"], prefix="/api/v1/changes", route_class=JsonRoute)
@@ -37,7 +37,7 @@ def list_changes(access: AccessTo) -> Response:
 
     Pins, and deletions with `trash=true`, are recorded for some time (RECOLLECT_UNDO_MINUTES).
     """
-    _require_whole_library(access)
+    access.require_all_toolsets()
     with access.read() as library:
         changes = library.changes()
     return json_response({"changes": [change_shape(change) for change in changes]})
@@ -50,13 +50,7 @@ def undo_change(
     number: Annotated[int, Path(ge=1, lt=1 << 31, description="The number of the change.")],
 ) -> Response:
     """Undoes a change and returns it. A deleted conversation comes back unchanged."""
-    _require_whole_library(access)
+    access.require_all_toolsets()
     with access.write() as library:
         change = library.undo(number)
     return json_response(change_shape(change))
-
-
-def _require_whole_library(access: Access) -> None:
-    """The deleted document is unknown, so the limits of a key cannot be checked against it."""
-    if access.principal.toolsets is not None:
-        raise Forbidden("A key that is limited to some toolsets may not list or undo changes.")

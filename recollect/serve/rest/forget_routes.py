@@ -15,7 +15,7 @@ from recollect.serve.http.access import AccessTo
 from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
 from recollect.serve.http.routing import JsonRoute
-from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, WRITE, Forbidden
+from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.rest.schemas import PurgeState
 from recollect.store.audit_log import SEARCH, Entry
 
@@ -100,6 +100,8 @@ def forget(access: AccessTo, request: ForgetRequest) -> Response:
         raise Forbidden("A key that is limited to some toolsets may not forget.")
     values: dict[str, Any] = request.model_dump(exclude={"confirm"})
     selection = Selection.of(**values)
+    if not request.confirm:
+        access.require(READ)
     with access.write() as library:
         if request.confirm:
             report = library.forget(selection)

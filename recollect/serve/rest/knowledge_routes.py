@@ -468,6 +468,8 @@ def delete_item(
     ] = False,
 ) -> Response:
     """Deletes a document permanently, with its index entries and vectors."""
+    if undo:
+        access.require(READ)
     with access.write() as library:
         if undo:
             _require_readable(access.principal, library, source, item_id)

@@ -112,6 +112,11 @@ def route_policy(
     return declare
 
 
+def policy_of(endpoint: object) -> RoutePolicy | None:
+    """The policy that an endpoint declares."""
+    return getattr(endpoint, _ATTRIBUTE, None)
+
+
 class RoutePolicies:
     """Finds the policy that applies to a request. Raises LookupError for an undeclared route."""
 
@@ -120,7 +125,7 @@ class RoutePolicies:
         for route in routes:
             if not isinstance(route, (Route, WebSocketRoute)):
                 raise LookupError(f"{route!r} cannot have a policy: it is no single route.")
-            policy = getattr(route.endpoint, _ATTRIBUTE, None)
+            policy = policy_of(route.endpoint)
             if policy is None:
                 raise LookupError(f"{route.path} has no policy. Declare it with @route_policy.")
             methods = frozenset((WEBSOCKET,))

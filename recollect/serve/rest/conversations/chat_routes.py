@@ -32,7 +32,7 @@ from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.error_responses import Problem, error_response
 from recollect.serve.http.json_response import encode_json, json_response
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, WRITE
+from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
 from recollect.serve.rest.conversations.chat_request import (
     MAX_HISTORY_LENGTH,
     MAX_HISTORY_MESSAGES,
@@ -224,7 +224,9 @@ def _save_question(
         )
         access.check_reach(library, conversation["id"])
         history: list[ModelMessage] = []
-        if conversation["message_count"] and not request.history:
+        # The answer of the model could repeat what it was told.
+        may_read = READ in access.principal.scopes
+        if may_read and conversation["message_count"] and not request.history:
             history = _session_history(library, conversation["id"])
         attachments = [file.attachment() for file in files]
         question_id = library.add_message(

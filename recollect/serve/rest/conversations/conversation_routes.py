@@ -334,7 +334,7 @@ def change_conversation(
 ) -> Response:
     """Changes the title, project, tags, pin or metadata, and returns the conversation."""
     id = _change(access, conversation_id, changes)
-    with access.read() as library, not_found_as(NO_CONVERSATION):
+    with access.write() as library, not_found_as(NO_CONVERSATION):
         summary = library.summary(id)
     return json_response(conversation_shape(summary))
 
@@ -394,6 +394,8 @@ def delete_conversation(
 ) -> Response:
     """Deletes a conversation permanently, with its messages, index entries and vectors."""
     body: dict[str, Any] = {"success": True, "conversation_id": conversation_id}
+    if undo:
+        access.require(READ)
     with access.write() as library, not_found_as(NO_CONVERSATION):
         if undo and access.principal.agent:
             _require_readable(library.conversation(conversation_id), access.principal.audience)

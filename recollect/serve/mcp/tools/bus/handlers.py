@@ -28,7 +28,7 @@ from recollect.serve.mcp.arguments import (
     json_errors,
     sanitize,
 )
-from recollect.serve.mcp.context import Answer, Context, ToolError
+from recollect.serve.mcp.context import READ, Answer, Context, ToolError
 from recollect.serve.mcp.tools.bus.definitions import (
     BUS_CONNECT,
     DEFAULT_MESSAGES,
@@ -296,6 +296,8 @@ def _agent_name(args: Arguments, context: Context) -> str:
 def _outdated(context: Context, library: Library, thread_id: str, expected: int) -> ToolError:
     """The error for a post after which others have posted, with their messages."""
     page = _MessagePage(context, library, thread_id, expected, MAX_RESULTS)
+    if READ not in context.scopes:
+        return json_error(f"The thread is at {page.current_seq}.", current_seq=page.current_seq)
     return json_error(
         f"expected_last_seq is {expected}, but the thread is at {page.current_seq}: "
         "read new_messages, then post again.",

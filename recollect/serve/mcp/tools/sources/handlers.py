@@ -12,7 +12,7 @@ from recollect.knowledge.retrieval import parse_retrieval
 from recollect.language.text import iso
 from recollect.model.documents import Summary
 from recollect.serve.mcp.arguments import json_answer, sanitize
-from recollect.serve.mcp.context import Answer, Context
+from recollect.serve.mcp.context import READ, Answer, Context
 from recollect.serve.mcp.tool import Tool
 from recollect.serve.mcp.tools.knowledge.definitions import MAX_PAGE_SIZE
 from recollect.serve.mcp.tools.knowledge.handlers import (
@@ -68,7 +68,10 @@ class Handlers:
                 note = library.knowledge.edit("notes", note_id, fields, version)
             else:
                 note = library.knowledge.create("notes", fields)
-        return json_answer(sanitize(_describe_note(note)))
+        answer = _describe_note(note)
+        if READ not in context.scopes:
+            answer = {name: answer[name] for name in ("id", "source", "uri", "version")}
+        return json_answer(sanitize(answer))
 
     # -- media ---
 
