@@ -6,8 +6,10 @@ Otherwise, each test would take minutes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from http_service import server
 
 from recollect.language.languages.dutch import DUTCH
 from recollect.language.languages.english import ENGLISH
@@ -56,3 +58,23 @@ def test_a_caption_with_an_unclosed_voice_is_text() -> None:
     lines = ["WEBVTT", "", "00:01.000 --> 00:02.000", f"<v{' ' * 200_000}Ann"]
     (cue,) = parse_vtt(lines)
     assert "Ann" in str(cue)
+
+
+def test_a_note_whose_heading_has_thousands_of_spaces_is_shown(tmp_path: Path) -> None:
+    with server(tmp_path) as service:
+        client = service.client()
+        note = {"title": "Plans", "content": f"# a{' ' * 30_000}x"}
+        id = client.post("/api/knowledge/notes", json=note).json()["id"]
+        assert "<h1>a" in client.get(f"/knowledge/notes/{id}").text
+
+
+def test_a_message_whose_code_takes_a_lexer_minutes_is_shown_without_colours(
+    tmp_path: Path,
+) -> None:
+    with server(tmp_path) as service:
+        client = service.client()
+        message = {"role": "user", "content": f"**See**\n```java\n{'a ' * 9_500}\n```"}
+        client.post("/conversations", json={"id": "c", "messages": [message]})
+        page = client.get("/c/c").text
+        assert "<strong>See</strong>" in page
+        assert '<span class="language">java</span><code>a a' in page

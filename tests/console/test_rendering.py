@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from html.parser import HTMLParser
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from selection import few
 
 from recollect.serve.console.views.markup import formulas, rendering
-from recollect.serve.console.views.markup.formula_process import FormulaProcess
+from recollect.serve.console.views.markup.allowance import Allowance
 from recollect.serve.console.views.markup.rendering import (
     beginning,
     highlight,
@@ -274,7 +275,7 @@ def test_query_terms_include_stems() -> None:
     ],
 )
 def test_formulas_that_are_too_deep_or_too_long_are_shown_as_source(source: str) -> None:
-    assert formulas.mathml(source, display=True) == f'<code class="formula">{source}</code>'
+    assert formulas.mathml(source, True, Allowance(1)) == f'<code class="formula">{source}</code>'
 
 
 @pytest.mark.parametrize("text", few(["\\[\n" * 16_000, "\\(" * 25_000, "$a " * 16_000], 1))
@@ -289,9 +290,39 @@ def test_prices_and_variables_are_not_formulas(text: str) -> None:
     assert "formula" not in html
 
 
-@pytest.mark.parametrize("source", ["(_)" * 40, "{" * 200_000])
-def test_a_formula_that_hangs_or_crashes_the_converter_costs_only_itself(source: str) -> None:
-    process = FormulaProcess(max_seconds=1, pause_seconds=0)
-    assert process.convert(source, True) == ""
-    assert process.convert("x", False) == "<math><mi>x</mi></math>"
-    process.close()
+# Texts that would need minutes.
+SLOW_CODE = f"**bold** $x$\n\n```java\n{'a ' * 9_500}\n```"
+SLOW_FORMULA = f"**bold** $${'(_)' * 40}$$\n\n```python\nx = 1\n```"
+SLOW_EDIT = "file_path: a\n" + "old_string: b\n" * 3_000
+
+
+def test_code_that_takes_a_lexer_too_long_has_no_colours() -> None:
+    html = markdown(SLOW_CODE)
+    assert "<strong>bold</strong> <math>" in html
+    assert '<span class="language">java</span><code>a a' in html
+
+
+def test_a_formula_that_hangs_the_converter_is_shown_as_source() -> None:
+    assert '<strong>bold</strong> <code class="formula">(_)' in markdown(SLOW_FORMULA)
+    assert "<math>" in markdown("another $x$")
+
+
+@pytest.mark.full
+def test_an_edit_that_takes_too_long_to_compare_is_no_diff() -> None:
+    assert rendering.Page().edit_diffs("Edit", SLOW_EDIT) == []
+
+
+def test_the_texts_of_a_page_share_an_allowance() -> None:
+    page = rendering.Page()
+    long = f"**bold** {'a ' * 600}"
+    assert "<strong>" in page.markdown(long)
+    page._seconds_left = 0
+    assert "<strong>" not in page.markdown(long)
+    assert "<strong>" in page.markdown("**short**")
+
+
+def test_texts_of_several_people_are_rendered_at_once() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(markdown, SLOW_CODE + " ")
+        assert "<strong>" in threads.submit(markdown, "**quick**").result()
+        assert "<strong>" in slow.result()

@@ -35,7 +35,7 @@ _INHERITED = (
 _WATCH_SECONDS = 0.1
 _PIPE_BYTES = 1 << 20
 _LARGEST_FRAME = 1 << 30
-_MAX_IDLE = 2
+_MAX_IDLE = 3
 
 
 class ProcessDied(Exception):
@@ -45,8 +45,8 @@ class ProcessDied(Exception):
 class ParsingProcess:
     """A process that parses files below some folders, one request at a time."""
 
-    def __init__(self, readable: Sequence[Path], bounds: Bounds) -> None:
-        self.key = _key(readable, bounds)
+    def __init__(self, readable: Sequence[Path], bounds: Bounds, module: str = "") -> None:
+        self.key = _key(readable, bounds, module)
         self.bounds = bounds
         self._size = 0
         self._output = 0
@@ -54,7 +54,7 @@ class ParsingProcess:
         self._verdict = ""
         """Why the process was killed, if it was."""
         self._is_ready = False
-        self._process = _start()
+        self._process = _start(module or MODULE)
         self._input = self._process.stdin
         self._frames = self._process.stdout
         self.send(
@@ -174,14 +174,14 @@ def active_bounds() -> list[str]:
         process.close()
 
 
-def _key(readable: Sequence[Path], bounds: Bounds) -> tuple[object, ...]:
+def _key(readable: Sequence[Path], bounds: Bounds, module: str) -> tuple[object, ...]:
     """The key under which a process is reused. A folder that was replaced gets another one."""
     folders: list[object] = []
     for folder in readable:
         with suppress(OSError):
             status = folder.stat()
             folders.append((str(folder), status.st_dev, status.st_ino))
-    return (bounds, *folders)
+    return (module, bounds, *folders)
 
 
 def _describe_status(status: int) -> str:
@@ -191,14 +191,14 @@ def _describe_status(status: int) -> str:
     return f"exit status {status}"
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(module: str) -> subprocess.Popen[bytes]:
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     package_folder = str(Path(__file__).parents[3])
     search_path = [package_folder, os.environ.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, search_path))
     try:
         process = subprocess.Popen(  # noqa: S603 - our own module
-            [sys.executable, "-P", "-m", MODULE],
+            [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -237,9 +237,9 @@ class _Pool:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
-    def take(self, readable: Sequence[Path], bounds: Bounds) -> ParsingProcess:
+    def take(self, readable: Sequence[Path], bounds: Bounds, module: str = "") -> ParsingProcess:
         """A process that may read these folders. It may not be ready yet."""
-        key = _key(readable, bounds)
+        key = _key(readable, bounds, module)
         with self._lock:
             for process in self._idle:
                 if process.key == key:
@@ -248,7 +248,7 @@ class _Pool:
                         return process
                     process.close()
                     break
-        return ParsingProcess(readable, bounds)
+        return ParsingProcess(readable, bounds, module)
 
     def prepare(self, readable: Sequence[Path], *, wait: bool) -> None:
         """Start a process now that will be needed soon."""

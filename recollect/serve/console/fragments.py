@@ -104,7 +104,8 @@ def messages(
 @route_policy(READ, CONVERSATIONS, document="id")
 def whole_message(access: AccessTo, id: str, m: str) -> Response:
     """A long message without the cut."""
-    body, hidden_chars = render_message(read_message(access, id, m), rendering.MAX_CHARS)
+    message = read_message(access, id, m)
+    body, hidden_chars = render_message(message, rendering.MAX_CHARS, rendering.Page())
     if hidden_chars:
         body += rendering.plain(
             f"Export the conversation for the last {hidden_chars:,} characters."

@@ -32,7 +32,7 @@ from recollect.serve.identity.principal import Principal
 _MARKDOWN_PASSAGES = 100  # longer texts are shown in windows, as plain text
 _MARKDOWN_MEDIA = ("markdown", "article", "html")
 _MAX_ENTRIES = 500  # of a lorebook, or greetings
-_HEADING = re.compile(r"\s*#[ \t]+([^\n]*?)[ \t]*#*[ \t]*(?:\n|\Z)")
+_HEADING = re.compile(r"\s*+#[ \t]++([^\n]*+)\n?")
 _PLAIN_TEXT_FIELDS = frozenset(
     ("system_prompt", "user_prompt", "message_example", "post_history_instructions")
 )
@@ -143,7 +143,10 @@ def _markdown_body(library: Library, principal: Principal, summary: Summary) -> 
 def _without_title(text: str, title: str) -> str:
     """The page has the title as its heading, so a first heading that repeats it is left out."""
     heading = _HEADING.match(text)
-    if heading is not None and heading[1].casefold() == title.casefold():
+    if heading is None:
+        return text
+    words = heading[1].rstrip().rstrip("#").rstrip()
+    if words.casefold() == title.casefold():
         return text[heading.end() :]
     return text
 
@@ -236,37 +239,38 @@ def _sections(summary: Summary, fields: Mapping[str, str]) -> Iterator[Section]:
     card = summary.metadata.get("card")
     if not isinstance(card, Mapping):
         card = {}
+    page = rendering.Page()
     for name in FIELDS[summary.kind]:
         text = fields.get(name, "")
         if name not in FIELD_LABELS or not text.strip():
             continue
         entries: Sequence[tuple[str, Markup]] = ()
         if name == "alternate_greetings":
-            entries = _greetings(card)
+            entries = _greetings(card, page)
         elif name == "character_book":
-            entries = _lorebook(card)
+            entries = _lorebook(card, page)
         body = Markup("")
         if not entries:
-            body = _render_field(name, text)
+            body = _render_field(name, text, page)
         yield Section(name, FIELD_LABELS[name], body, entries)
 
 
-def _render_field(name: str, text: str) -> Markup:
+def _render_field(name: str, text: str, page: rendering.Page) -> Markup:
     text = rendering.beginning(text, rendering.MAX_CHARS)
     if name in _PLAIN_TEXT_FIELDS:
         return rendering.plain(text)
-    return rendering.markdown(text)
+    return page.markdown(text)
 
 
-def _greetings(card: Mapping[str, Json]) -> list[tuple[str, Markup]]:
+def _greetings(card: Mapping[str, Json], page: rendering.Page) -> list[tuple[str, Markup]]:
     greetings = card.get("alternate_greetings")
     if not isinstance(greetings, list):
         return []
     texts = [text for text in greetings if isinstance(text, str) and text.strip()]
-    return [(_preview(text), rendering.markdown(text)) for text in texts[:_MAX_ENTRIES]]
+    return [(_preview(text), page.markdown(text)) for text in texts[:_MAX_ENTRIES]]
 
 
-def _lorebook(card: Mapping[str, Json]) -> list[tuple[str, Markup]]:
+def _lorebook(card: Mapping[str, Json], page: rendering.Page) -> list[tuple[str, Markup]]:
     book = card.get("character_book")
     if not isinstance(book, Mapping):
         return []
@@ -281,7 +285,7 @@ def _lorebook(card: Mapping[str, Json]) -> list[tuple[str, Markup]]:
             continue
         content = entry.get("content")
         if isinstance(content, str) and content.strip():
-            sections.append((_lore_label(entry, content), rendering.markdown(content)))
+            sections.append((_lore_label(entry, content), page.markdown(content)))
     return sections
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from recollect.model.documents import MessageView as Step
 from recollect.model.labels import UNTITLED, readable_title
 from recollect.serve.console.views import attachments, tool_rows
 from recollect.serve.console.views.markup import rendering
-from recollect.serve.console.views.markup.diffs import FileDiff, edit_diffs, render_diffs
+from recollect.serve.console.views.markup.diffs import FileDiff, render_diffs
 from recollect.serve.identity.principal import Principal
 from recollect.serve.masking import mask_passage
 
@@ -32,8 +31,6 @@ _COLLAPSED = {
 _PLAIN_TEXT = ("tool_call", "tool_result")
 _WINDOW_CHARS = 120_000  # beyond this, the messages of a window are cut short
 _SHORT_MESSAGE_CHARS = 1_500
-_RENDER_SECONDS = 0.5  # of CPU time per window; after that, long messages are plain text
-_CHEAP_CHARS = 1_000  # a message this short is always rendered
 _PREVIEW_CHARS = 140
 
 
@@ -235,7 +232,7 @@ class _Renderer:
         self._pairs = pairs
         self._audience = principal.audience
         self._chars_left = _WINDOW_CHARS
-        self._deadline = time.thread_time() + _RENDER_SECONDS
+        self._page = rendering.Page()
 
     def view(self, index: int, step: Step) -> MessageView:
         passage = mask_passage(step.passage, self._audience)
@@ -253,7 +250,7 @@ class _Renderer:
         return MessageView(passage, index, siblings, step.index, body, hidden_chars, tool)
 
     def _tool_row(self, index: int, call: Passage) -> ToolRow:
-        diffs = edit_diffs(call.tool or "", call.content[: rendering.MARKDOWN_CHARS])
+        diffs = self._page.edit_diffs(call.tool or "", call.content[: rendering.MARKDOWN_CHARS])
         result = None
         result_index = self._pairs.results.get(index)
         if result_index is not None:
@@ -273,8 +270,7 @@ class _Renderer:
         max_chars = rendering.MESSAGE_CHARS
         if self._chars_left <= 0:
             max_chars = _SHORT_MESSAGE_CHARS
-        is_late = time.thread_time() > self._deadline and len(passage.content) > _CHEAP_CHARS
-        body, hidden_chars = render_message(passage, max_chars, plain_text=is_late)
+        body, hidden_chars = render_message(passage, max_chars, self._page)
         self._chars_left -= len(passage.content) - hidden_chars
         return body, hidden_chars
 
@@ -284,12 +280,10 @@ def _message_views(view: View, pairs: _ToolPairs, principal: Principal) -> list[
     return [renderer.view(index, step) for index, step in enumerate(view.messages, view.start)]
 
 
-def render_message(
-    passage: Passage, max_chars: int, *, plain_text: bool = False
-) -> tuple[Markup, int]:
+def render_message(passage: Passage, max_chars: int, page: rendering.Page) -> tuple[Markup, int]:
     """A message's text as HTML, and how many characters were left out."""
     text = rendering.beginning(passage.content, max_chars)
     hidden_chars = len(passage.content) - len(text)
-    if plain_text or passage.type in _PLAIN_TEXT:
+    if passage.type in _PLAIN_TEXT:
         return rendering.plain(text), hidden_chars
-    return rendering.markdown(text), hidden_chars
+    return page.markdown(text), hidden_chars

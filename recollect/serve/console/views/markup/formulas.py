@@ -1,8 +1,9 @@
 """Formulas in Markdown: LaTeX as MathML, which browsers draw themselves.
 
-The converter is math-core, in a process of its own. It escapes what it writes, and the sanitizer
-checks its output like everything else. The page shows the source of formulas that the converter
-does not know, and of those that are nested deeply or leave many brackets open.
+The converter is math-core. It escapes what it writes, and the sanitizer checks its output like
+everything else. It is native code: nesting can exhaust its stack, and its time doubles with each
+bracket that is not closed. The page shows the source of formulas that the converter does not know,
+and of those that are nested deeply or leave many brackets open.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from recollect.language.text import storable
-from recollect.serve.console.views.markup.formula_process import FormulaProcess
+from recollect.serve.console.views.markup.allowance import Allowance
 
 _TAG_NAMES = (
     "math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot "
@@ -45,7 +46,6 @@ _CLOSING = re.compile(r"[)\]]|\\\}|\\r(?:angle|brace|brack|ceil|floor|vert|Vert)
 _ENVIRONMENT = re.compile(r"\\(?:left|begin)\b")
 # The page's policy allows no style attributes.
 _CELL_STYLE = re.compile(r'<mtd style="([^"]*)"')
-_PROCESS = FormulaProcess()
 
 
 def add_formulas(parser: MarkdownIt) -> None:
@@ -56,17 +56,24 @@ def add_formulas(parser: MarkdownIt) -> None:
     parser.add_render_rule("formula", _render)
 
 
-def mathml(source: str, display: bool) -> str:
+def mathml(source: str, display: bool, allowance: Allowance) -> str:
     """A formula as MathML, or its source if it cannot be converted."""
     html = ""
     if _is_harmless(source):
-        html = _convert(storable(source), display)
+        html = allowance.spend(lambda: _convert(storable(source), display))
     return html or f'<code class="formula">{escape(source)}</code>'
 
 
 def _convert(source: str, display: bool) -> str:
     """A formula as MathML; empty if that is not possible."""
-    return _CELL_STYLE.sub(_cell_class, _PROCESS.convert(source, display))
+    import math_core
+
+    converter = math_core.LatexToMathML(fancy_error=False)
+    try:
+        html = converter.convert_with_local_state(source, displaystyle=display)
+    except math_core.LatexError:
+        return ""
+    return _CELL_STYLE.sub(_cell_class, html)
 
 
 def _cell_class(match: re.Match[str]) -> str:
@@ -182,4 +189,4 @@ def _add_token(token: Token, source: str, display: bool) -> None:
 
 def _render(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
     token = tokens[idx]
-    return mathml(token.content, bool(token.meta["display"]))
+    return mathml(token.content, bool(token.meta["display"]), env["allowance"])

@@ -1,0 +1,59 @@
+"""The process that renders texts: one request after another until its input ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from recollect.importers.sandbox import encoding
+from recollect.importers.sandbox.bounds import Bounds
+from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
+from recollect.serve.console.views.markup.allowance import Allowance
+from recollect.serve.console.views.markup.diffs import edit_diffs
+from recollect.serve.console.views.markup.markdown import markdown, note
+
+
+def _render(request: dict[str, Any]) -> Any:
+    text, detail, allowance = request["text"], request["detail"], Allowance(request["allowance"])
+    match request["do"]:
+        case "markdown":
+            return markdown(text, allowance)
+        case "note":
+            return note(text, detail, allowance)
+        case "diffs":
+            return edit_diffs(detail, text)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    replies = os.dup(1)
+    os.dup2(2, 1)  # what a library prints must not get between the replies
+    memory, bounds = Memory(), Bounds()
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if request["do"] == "confine":
+            bounds = Bounds(**request["bounds"])
+            memory.set_ceiling(bounds.largest_memory)
+            reply = encoding.json_frame(encoding.READY, confine([]))
+        else:
+            start = time.process_time()
+            limit_cpu(bounds.cpu_seconds)
+            memory.limit_growth(bounds.memory)
+            try:
+                result = _render(request)
+            except Exception:  # a library may raise anything for a hostile text
+                result = None
+            limit_cpu(0)
+            seconds = time.process_time() - start
+            reply = encoding.json_frame(encoding.DATA, [result, seconds])
+        view = memoryview(reply)
+        while view:
+            view = view[os.write(replies, view) :]
+
+
+if __name__ == "__main__":
+    main()
