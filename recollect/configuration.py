@@ -201,7 +201,7 @@ def positive_number(text: str) -> int:
 
 def databases(text: str) -> tuple[str, ...]:
     """Addresses of PostgreSQL databases. An error does not repeat them: they have passwords."""
-    addresses = tuple(re.split(r"\s*,\s*(?=postgres(?:ql)?://)", text))
+    addresses = tuple(map(str.strip, re.split(r",(?=\s*+postgres(?:ql)?://)", text)))
     if not all(re.match(r"postgres(ql)?://", address) for address in addresses):
         raise ValueError("an address must begin with postgresql://.")
     return addresses

@@ -23,7 +23,8 @@ _MAX_CHOICES = 128
 
 _LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_CONTENT = re.compile(r'"message"\s*:\s*\{.*?"content"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
+_MESSAGE = re.compile(r'"message"\s*+:\s*+\{')
+_CONTENT = re.compile(r'"content"\s*+:\s*+"((?:[^"\\]++|\\.)*+)', re.DOTALL)
 _BROKEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 
 
@@ -178,7 +179,9 @@ class _PlainBody:
 
     def _partial_answer(self) -> Answer | None:
         """The text of an answer that was interrupted."""
-        match = _CONTENT.search(self._data.decode("utf-8", "ignore"))
+        data = self._data.decode("utf-8", "ignore")
+        start = _MESSAGE.search(data)
+        match = start and _CONTENT.search(data, start.end())
         if match is None:
             return None
         try:

@@ -211,7 +211,7 @@ class Language:
         if self.unspaced:
             return re.compile(pattern)
         # A pattern that begins with a set of characters is searched three times as fast.
-        return re.compile(rf"[.!?:;\n]\s*{pattern}")
+        return re.compile(rf"[.!?:;\n]\s?{pattern}")
 
     @cached_property
     def _particle(self) -> re.Pattern[str]:
@@ -304,7 +304,7 @@ class Language:
         """A pattern for any of the phrases, as whole words if words are separated by spaces."""
         if self.unspaced:
             return re.compile("|".join(patterns) or _NEVER)
-        alternatives = [indexable_as_written(pattern).replace(" ", r"\s+") for pattern in patterns]
+        alternatives = [indexable_as_written(pattern).replace(" ", r"\s") for pattern in patterns]
         return re.compile(rf"\b(?:{'|'.join(alternatives) or _NEVER})\b")
 
     def _searchable(self, text: str) -> str:

@@ -173,9 +173,9 @@ DUTCH = Language(
         "(?:gesproken|gepraat|besproken|genoemd|gezegd|gevraagd|gehad)"
         "(?=(?: (?:heb|hebben|hadden))?[?.! ]*$)",
         # "Wat heb ik over … geschreven?", but not "Wanneer heb ik Anna geschreven?"
-        "(?=over .* ((?:op)?geschreven|genoteerd))",
+        "(?=over .{1,100} ((?:op)?geschreven|genoteerd))",
         "(?:schreef|schreven)(?=(?: \\w+){0,2} over)",
-        "^vat(?=.* samen)|samen(?=,? wat |[?.! ]*$)",
+        "^vat(?=.{0,100} samen)|samen(?=,? wat |[?.! ]*$)",
         "^(?:(?:het|de|mijn|ons|onze|dat) )?(?:gesprek|chat|discussie) (?:over|waar|waarin)",
         "(?:bevindt|bevinden|bevond) zich|zich (?:bevindt|bevinden)",
         "zei|zeiden|gezegd|verteld|vertelde|genoemd",

@@ -215,9 +215,9 @@ GERMAN = Language(
         "(?:gesprochen|geredet|besprochen|diskutiert|erwähnt|gesagt|gefragt)"
         "(?=(?: (?:habe|haben|hatten|hast))?[?.! ]*$)",
         # "Was habe ich über … geschrieben?", but not "Wann habe ich Anna geschrieben?"
-        "(?=(?:über|zu|zum|zur) .* ((?:auf)?geschrieben|notiert))",
+        "(?=(?:über|zu|zum|zur) .{1,100} ((?:auf)?geschrieben|notiert))",
         "(?:schrieb|schriebst|schrieben)(?=(?: \\w+){0,2} (?:über|zu|zum|zur))",
-        "^(?:bitte )?(?:fass|fasse)(?=.* zusammen)|zusammen(?=,? was |[?.! ]*$)",
+        "^(?:bitte )?(?:fass|fasse)(?=.{0,100} zusammen)|zusammen(?=,? was |[?.! ]*$)",
         "^(?:bitte )?(?:empfiehl|empfehle)(?: (?:mir|uns))?",
         "^(?:bitte )?(?:zeig|zeige|finde|such|suche)(?: mir)?"
         "(?: (?:alle|alles|das|die|den|meine|unsere))*"

@@ -115,11 +115,11 @@ JAPANESE = Language(
         "(?:勧めて|すすめて|提案して|教えて|書いて)くれた",
     ),
     unspaced=True,
-    dates=r"(?:\d+|[一二三四五六七八九十]{1,2})月(?:\d+日)?|\d+年",
+    dates=r"(?:\d{1,4}|[一二三四五六七八九十]{1,2})月(?:\d{1,2}日)?|\d{1,4}年",
     events="聞 聞い 質問 言っ 書い 話 話し 起き 起こっ 作業 仕事 会話 まとめ こと 出来事",
     fragments=f"[{_HIRAGANA}]",
     # 肉じゃが, 食べもの
-    nouns=f"[{_KANJI}]+(?![{_PARTICLES}])"
+    nouns=f"[{_KANJI}]{{1,12}}(?![{_PARTICLES}])"
     f"(?:[{_HIRAGANA}]?[いきしちみりえけせめれげべ]もの"
     f"|(?:(?![たてっる])[{_HIRAGANA}]){{1,3}}(?![{_INFLECTED_ENDS}])[{_HIRAGANA}])"
     f"(?=$|[{_PARTICLES}](?:[{_KANJI}{_KATAKANA}]|いつ|どこ|どう|なん))",

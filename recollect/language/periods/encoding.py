@@ -18,7 +18,7 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
 _YEAR_NUMBER = re.compile("(?:19[7-9]|20[0-9])[0-9]")
 _DAY_FIRST = re.compile("([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})")
 # 2023-05-08, 1.5, 10:30, 1,000
-_NUMBER_PIECE = r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9]))++(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
+_NUMBER_PIECE = r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9])){1,12}+(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
 _PIECE = re.compile(rf"{_NUMBER_PIECE}|\w+(?:'\w+)*")
 _CHARACTER = re.compile(r"\S")
 _PIECE_WITH_ELISION = re.compile(rf"{_NUMBER_PIECE}|\w+'?")

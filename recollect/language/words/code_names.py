@@ -16,8 +16,8 @@ _PART_OF_CAMEL_CASE = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _SNAKE_CASE = re.compile("[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+")
 _LETTERS_OR_DIGITS = re.compile("[a-z]+|[0-9]+")
 _LETTER_WITH_NUMBER = re.compile("[A-Za-z]-?[0-9]+")
-_FILE_AND_LINE = re.compile(r"\W*(?P<file>[^:]*\w\.[A-Za-z]\w*):(?P<line>[0-9]+)(?::[0-9]+)?\W*")
-_PACKAGE_AND_VERSION = re.compile(r"\W*[\w./-]+(?:[=~<>!]=|@)(?P<version>v?[0-9]+(?:\.\w+)+)\W*")
+_FILE_AND_LINE = re.compile(r"\W*+(?P<file>[^:]*\w\.[A-Za-z]\w*):(?P<line>[0-9]+)(?::[0-9]+)?\W*")
+_PACKAGE_AND_VERSION = re.compile(r"\W*+[\w./-]++(?:[=~<>!]=|@)(?P<version>v?[0-9]+(?:\.\w+)+)\W*")
 
 
 def has_inner_capital(text: str) -> bool:

@@ -15,7 +15,7 @@ _TRANSCRIBED = str.maketrans(
     {letter: letters for letter, letters in _TRANSCRIPTIONS.items()}
     | {letter.upper(): letters for letter, letters in _TRANSCRIPTIONS.items()}
 )
-_WORD_WITH_UMLAUT = re.compile(f"\\w*[{''.join(_TRANSCRIPTIONS)}]\\w*", re.IGNORECASE)
+_UMLAUT = re.compile(f"[{''.join(_TRANSCRIPTIONS)}]", re.IGNORECASE)
 # Not the letters of "neue", "Bauer" and "queue".
 _GERMAN = re.compile("ae|oe|(?<![aeq])ue")
 _NORDIC = re.compile("ae|oe|aa")
@@ -35,7 +35,9 @@ def transcriptions(text: str) -> dict[str, str]:
     if text.isascii():
         return {}
     words: dict[str, str] = {}
-    for word in _WORD_WITH_UMLAUT.findall(unicodedata.normalize("NFC", text)):
+    for word in re.findall(r"\w+", unicodedata.normalize("NFC", text)):
+        if not _UMLAUT.search(word):
+            continue
         pairs = zip(tokens(word), tokens(transcribed(word)), strict=False)
         words |= {indexed: other for indexed, other in pairs if indexed != other}
     return words

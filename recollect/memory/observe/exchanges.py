@@ -16,8 +16,6 @@ from recollect.model.audience import MASK, is_human_only
 from recollect.model.documents import Document, Passage
 
 _COMMAND = re.compile(r"\s*<command-(?:name|message)>")
-_COMMAND_NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_COMMAND_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _MAX_GROUP_EXCHANGE = 8
 """How many messages an exchange among people may have before the next person starts a new one."""
 
@@ -47,8 +45,12 @@ def person_text(passage: Passage) -> str:
     """What the person typed: the message, or the slash command with its arguments."""
     if passage.type == "message":
         return passage.content
-    matches = [pattern.search(passage.content) for pattern in (_COMMAND_NAME, _COMMAND_ARGUMENTS)]
-    return " ".join(match[1] for match in matches if match is not None and match[1])
+    parts = []
+    for tag in ("command-name", "command-args"):
+        part, end, _ = passage.content.partition(f"<{tag}>")[2].partition(f"</{tag}>")
+        if end and part.strip():
+            parts.append(part.strip())
+    return " ".join(parts)
 
 
 def split_exchanges(document: Document) -> list[Exchange]:

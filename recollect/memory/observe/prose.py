@@ -17,7 +17,7 @@ MAX_LENGTH = 60_000
 """How many characters of a message are analyzed: a pasted log is not prose."""
 _MAX_CACHED_LENGTH = 20_000
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_HIDDEN_TAG = re.compile(r"<(system-reminder|private)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL)
+_HIDDEN_TAG = re.compile(r"<(system-reminder|private)\b[^>]{0,200}+>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)")
 _STRONG = re.compile(r"\*\*+|~~")
 _EMPHASIS = re.compile(r"(?<![\w*/.])\*([^\s*/.][^*\n]{0,200})\*(?![\w*/.])")

@@ -20,7 +20,7 @@ from recollect.memory.observe.sentence_words import Cue, word_set, words
 # the capital follow it, because searching for a capital is much faster.
 _NAME = re.compile(
     r"[A-Z](?<!\w.)(?:(?<![.!?:\"“]\s.)(?<!^.)(?!(?<=I)(?:\b|')|(?<=O)K\b|(?<=A)I\b)"
-    r"[\w'’-]*[a-z0-9][\w'’-]*|[A-Z]{1,5}\d*\b)"
+    r"[\w'’-]{0,60}[a-z0-9][\w'’-]*+|[A-Z]{1,5}\d*\b)"
 )
 _NUMBER = re.compile(r"\d\d*(?:[.,:/-]\d+)*")  # a single digit is searched for faster than \d+
 _COUNTS = word_set(

@@ -64,10 +64,10 @@ _SHOWN_FILE = re.compile(
     r"(?![-<>])([^\s;&|<>*]+\.\w+)",
 )
 _REDIRECT = re.compile(
-    r"(?:cat|tee|echo|printf)\b[^\n|;&]*?>>?\s*([\w./~-]+\.\w+)|\btee\s+(?:-a\s+)?([\w./~-]+\.\w+)"
+    r"(?:cat|tee|echo|printf)\b[^\n|;&]{0,500}?>>?\s*+([\w./~-]+\.\w+)|\btee\s+(?:-a\s+)?([\w./~-]+\.\w+)"
 )
 _EXIT_CODE = re.compile(
-    r"(?:^|\n)\s*(?:Exit code:?|Process exited with code|exited with code|exit"
+    r"(?:^|\n)[^\S\n]*+(?:Exit code:?|Process exited with code|exited with code|exit"
     r" code)\s*:?\s*(-?\d+)",
     re.I,
 )
@@ -426,7 +426,7 @@ def _run_name(command: str, match: re.Match[str]) -> str:
     separator = max(line.rfind(sign, 0, end) for sign in ("&&", ";", "||"))
     if separator >= 0:
         line = line[separator + 2 :]
-    name = re.split(r"\s*(?:[|;>&]|2>)", line.strip())[0] or match[0]
+    name = re.split(r"[|;>&]|2>", line.strip())[0].rstrip() or match[0]
     return shorten(fold_spaces(name), 60)
 
 

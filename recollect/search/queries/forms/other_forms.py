@@ -33,7 +33,7 @@ from recollect.search.queries.term_weights import with_more_forms
 from recollect.search.queries.terms import Form, Term
 from recollect.store.base import Store
 
-_CODE = re.compile(r"\W*[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*\W*")
+_CODE = re.compile(r"\W*+[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*\W*")
 
 
 def with_other_forms(

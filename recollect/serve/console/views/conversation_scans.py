@@ -20,7 +20,10 @@ MAX_TEXT = 200
 """Characters of a text to find. Longer texts are cut."""
 _SCAN_MESSAGES = 20_000  # per request
 _SCAN_CHARS = 20_000_000  # per request
-_MARKDOWN_MARKS = r"[\s*_~`]+"  # between two words: what Markdown shows as a space, or not at all
+_MARKS = "*_~`"
+_BETWEEN_WORDS = (
+    rf"[\s{_MARKS}]++"  # between two words: what Markdown shows as a space, or not at all
+)
 
 
 class Scan(NamedTuple):
@@ -81,10 +84,11 @@ def is_question(passage: Passage) -> bool:
 
 def text_pattern(text: str) -> re.Pattern[str] | None:
     """A pattern that finds a text as the page shows it: between words, Markdown does not count."""
-    words = storable(text[:MAX_TEXT]).split()
-    if not words:
+    text = storable(text[:MAX_TEXT]).strip()
+    if not text:
         return None
-    return re.compile(_MARKDOWN_MARKS.join(map(re.escape, words)), re.IGNORECASE)
+    words = [word for part in text.split() if (word := part.strip(_MARKS))] or [text]
+    return re.compile(_BETWEEN_WORDS.join(map(re.escape, words)), re.IGNORECASE)
 
 
 class _Messages:

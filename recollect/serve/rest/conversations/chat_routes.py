@@ -289,7 +289,7 @@ async def _ask(access: Access, upstream: Upstream, body: bytes) -> Answer:
     tape.feed(data)
     answer = None
     if response.is_success:
-        answer = tape.answer(complete=True)
+        answer = await run_in_threadpool(lambda: tape.answer(complete=True))
     if answer is None:
         access.service.metrics.upstream_failures.inc()
         raise _complaint(upstream, response.status_code, response.headers, data)
@@ -363,7 +363,7 @@ async def _stream_events(turn: _Turn, response: httpx.Response) -> AsyncIterator
         if not is_over:
             # The client has disconnected, so nothing can be awaited here.
             _run_alone(_close(turn, tape, response))
-    answer = tape.answer(complete=True)
+    answer = await run_in_threadpool(lambda: tape.answer(complete=True))
     if answer is None or not answer.is_complete:
         turn.access.service.metrics.upstream_failures.inc()
         await _close(turn, tape, response)
@@ -389,7 +389,7 @@ def _run_alone(work: Coroutine[Any, Any, None]) -> None:
 async def _close(turn: _Turn, tape: AnswerReader, response: httpx.Response) -> None:
     """Save the part of an answer that has arrived."""
     await response.aclose()
-    answer = tape.answer(complete=False)
+    answer = await run_in_threadpool(lambda: tape.answer(complete=False))
     if answer is not None:
         await turn.finish(answer)
 
