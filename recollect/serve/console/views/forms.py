@@ -6,7 +6,6 @@ changed are saved. If someone else changed the same field in the meantime, the p
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from recollect.language.text import storable
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import KIND_TABLE
 from recollect.serve.console.tabs import CHARACTERS, MEDIA, NOTES, PROMPTS
+from recollect.serve.console.views.markup import rendering
 
 FIELD_LABELS = {
     "description": "Description",
@@ -43,7 +43,6 @@ LINE, TEXT, LIST = "line", "text", "list"
 ORIGINAL = "original:"
 """Prefix of the hidden fields that carry the digests."""
 _MAX_FIELDS = 400
-_MAX_DIFF_LINES = 4_000
 _PLURALS = {kind.name: kind.plural for kind in KIND_TABLE}
 
 Value = str | list[str]
@@ -277,20 +276,14 @@ def _normalize_newlines(text: str) -> str:
 
 def diff_lines(stored: Value, submitted: Value) -> list[tuple[str, str]]:
     """The lines that saving would remove ("-") and add ("+")."""
-    before, after = _lines(stored), _lines(submitted)
-    if max(len(before), len(after)) > _MAX_DIFF_LINES:
-        return [("-", line) for line in before[:50]] + [(" ", "…")]
-    diff = list(difflib.unified_diff(before, after, lineterm="", n=1))
-    lines = []
-    for line in diff[3:]:  # after the two file names and the first "@@"
-        if line.startswith("@@"):
-            lines.append((" ", "…"))
-        else:
-            lines.append((line[:1], line[1:]))
+    before, after = _text(stored), _text(submitted)
+    lines = rendering.changed_lines(before, after)
+    if lines is None:
+        return [("-", line) for line in before.split("\n")[:50]] + [(" ", "…")]
     return lines
 
 
-def _lines(value: Value) -> list[str]:
+def _text(value: Value) -> str:
     if not isinstance(value, str):
         value = "\n\n".join(value)
-    return _normalize_newlines(value).split("\n")
+    return _normalize_newlines(value)

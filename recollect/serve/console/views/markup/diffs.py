@@ -71,6 +71,18 @@ def render_diffs(diffs: Sequence[FileDiff]) -> Markup:
     return Markup("").join(map(_render_diff, diffs))
 
 
+def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
+    """The lines that a change would remove ("-") and add ("+")."""
+    diff = list(difflib.unified_diff(before, after, lineterm="", n=1))
+    lines = []
+    for line in diff[3:]:  # after the two file names and the first "@@"
+        if line.startswith("@@"):
+            lines.append((" ", "…"))
+        else:
+            lines.append((line[:1], line[1:]))
+    return lines
+
+
 # -- arguments ---
 
 

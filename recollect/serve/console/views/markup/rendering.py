@@ -60,14 +60,16 @@ class Page:
         return [FileDiff(*diff) for diff in self._render("diffs", content, tool) or ()]
 
     def _html(self, kind: str, text: str, detail: str = "") -> Markup:
-        html = self._render(kind, text, detail)
+        html = None
+        if len(text) <= MARKDOWN_CHARS:
+            html = self._render(kind, text, detail)
         if html is None:
             return plain(text)
         return Markup(html)  # noqa: S704  the output of the sanitizer
 
     def _render(self, kind: str, text: str, detail: str) -> Any:
         least = 0.0 if len(text) > _CHEAP_CHARS else -_PAGE_SECONDS
-        if len(text) > MARKDOWN_CHARS or self._seconds_left <= least:
+        if self._seconds_left <= least:
             return None
         try:
             result, seconds = _render(kind, text, detail)
@@ -92,8 +94,16 @@ def plain(text: str) -> Markup:
     return Markup('<pre class="plain">{}</pre>').format(text)
 
 
-@lru_cache(maxsize=512)
-def _render(kind: str, text: str, detail: str) -> tuple[Any, float]:
+def changed_lines(before: str, after: str) -> list[tuple[str, str]] | None:
+    """The lines that differ, with "-" or "+"; None if it takes too long to compare them."""
+    try:
+        lines, _ = _render_once("lines", after, before)
+    except RecollectError:
+        return None
+    return lines and [(sign, line) for sign, line in lines]
+
+
+def _render_once(kind: str, text: str, detail: str) -> tuple[Any, float]:
     """What the process makes of a text, or None, and the CPU time that it cost."""
     spent = 0.0
     for allowance in (_ALLOWANCE, 0.0):
@@ -104,6 +114,9 @@ def _render(kind: str, text: str, detail: str) -> tuple[Any, float]:
         except (ProcessDied, ValueError):
             spent += _BOUNDS.cpu_seconds
     return None, spent
+
+
+_render = lru_cache(maxsize=512)(_render_once)
 
 
 def _exchange(request: dict[str, Any]) -> Any:

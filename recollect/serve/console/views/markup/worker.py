@@ -13,7 +13,7 @@ from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
 from recollect.serve.console.views.markup.allowance import Allowance
-from recollect.serve.console.views.markup.diffs import edit_diffs
+from recollect.serve.console.views.markup.diffs import changed_lines, edit_diffs
 from recollect.serve.console.views.markup.markdown import markdown, note
 
 
@@ -26,6 +26,8 @@ def _render(request: dict[str, Any]) -> Any:
             return note(text, detail, allowance)
         case "diffs":
             return edit_diffs(detail, text)
+        case "lines":
+            return changed_lines(detail.split("\n"), text.split("\n"))
 
 
 def main() -> None:
