@@ -67,14 +67,13 @@ _REDIRECT = re.compile(
     r"(?:cat|tee|echo|printf)\b[^\n|;&]{0,500}?>>?\s*+([\w./~-]+\.\w+)|\btee\s+(?:-a\s+)?([\w./~-]+\.\w+)"
 )
 _EXIT_CODE = re.compile(
-    r"(?:^|\n)[^\S\n]*+(?:Exit code:?|Process exited with code|exited with code|exit"
-    r" code)\s*:?\s*(-?\d+)",
+    r"(?:^|\n)[^\S\n]*+(?:Exit code|Process exited with code|exited with code|exit"
+    r" code)\s*+:?\s*+(-?\d+)",
     re.I,
 )
 _ERROR_LINE = re.compile(
-    r"^\s*(?:\S{0,80}:\d+[\d:]*:?\s+|[|>E│]\s+|npm ERR! |remote: )?\s*((?:[\w.]*(?:Error|Exception"
-    r"|Failure"
-    r"|Warning)\b|FAILED\b"
+    r"^[^\S\n]*+(?:(?:\S{0,80}:\d[\d:]*+|[|>E│])\s++|npm ERR! |remote: )?[^\S\n]*+"
+    r"((?:[\w.]*(?:Error|Exception|Failure|Warning)\b|FAILED\b"
     r"|error(?:\[\w+\]|\sTS\d+)?:|fatal:|panic:|ERROR\b|FAIL:|AssertionError|Traceback|command not"
     r" found|CONFLICT\b"
     r"|.{0,60}: command not found|.{0,60}No such file or directory|.{0,60}[Pp]ermission denied"

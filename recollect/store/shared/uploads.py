@@ -246,7 +246,7 @@ class UploadTable(Uploads):
         pass  # only the database server knows its disk
 
     def hide_folder(self, message: str, job: str, name: str) -> str:
-        return re.sub(rf"\S*/{_TEMPORARY}[^/\s]*/?", "", message)
+        return re.sub(rf"(?<!\S)\S*/{_TEMPORARY}[^/\s]*/?", "", message)
 
 
 class _TableWriter(UploadWriter):

@@ -14,8 +14,8 @@ _MARKUP = re.compile(
     (?:(?<=\s)|^|(?<=…))\#{1,6}\s                                # headings
     # Elsewhere these are operators: a snippet has no lines.
     | (?:(?<=[.:;!?)\]]\s)|^|(?<=…))(?:>|[-*+])\s(?:\[[ xX]\]\s)?
-    | !\[(?P<image>[^\]\n]{0,300})\]\([^)\s]*\)                   # ![image](url)
-    | \[(?P<link>[^\]\n]{1,300})\]\([^)\s]*\)                     # [link](url)
+    | !\[(?P<image>[^\]\n]{0,300})\]\([^)\s]{0,1000}+\)                   # ![image](url)
+    | \[(?P<link>[^\]\n]{1,300})\]\([^)\s]{0,1000}+\)                     # [link](url)
     | (?<!\w)\[\[(?:[^\]|\n]{1,300}\|)?(?P<note>[^\]|\n]{1,300})\]\]    # [[note]], [[note|name]]
     | ```[A-Za-z0-9_+-]*\s?                                       # a fence with its language
     | (?P<ticks>`+)(?P<code>[^`]{1,300})(?P=ticks)
