@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from contextlib import closing
@@ -31,6 +32,7 @@ from recollect.errors import (
 )
 from recollect.home_folder import KEY_FILE, has_other_entries
 from recollect.library import Library
+from recollect.model.forgetting import Selection
 from recollect.store.shared.database import Tables
 from recollect.store.shared.uploads import UploadFolder
 from recollect.store.sqlite.connections.connection import connect
@@ -259,6 +261,24 @@ def test_no_file_of_an_encrypted_home_contains_plain_text(home: Path, tmp_path: 
     assert hits(home, "canaryword")[0] == "m1"
     assert hits(home, "yellow animal that sings")
     assert not list(home.rglob("space-*"))
+
+
+@needs_encryption
+def test_forgotten_text_is_in_no_page_of_an_encrypted_library(home: Path) -> None:
+    home.mkdir()
+    encryption.new_key_file(home, PASSPHRASE, ENCRYPTED)
+    texts = [random.Random(n).randbytes(240).hex(" ", 8) for n in range(50)]
+    with recollect.open(home, background=False) as library:
+        for number, text in enumerate(texts):
+            library.add_conversation(f"c{number}", messages=[{"role": "user", "content": text}])
+        selection = Selection.of(conversations=[f"c{number}" for number in range(40)])
+        assert library.forget(selection).purge == "done"
+        path = library._store.path
+    with closing(connect(path)) as db:
+        pages = db.serialize("main")
+    words = " ".join(texts[:40]).split()
+    assert [word for word in words if word[-8:].encode() in pages] == []
+    assert texts[45].split()[0][-8:].encode() in pages
 
 
 @needs_encryption

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInput, NotFound
+from recollect.index.background import PURGE_PATIENCE
 from recollect.language.text import comparable, fold, identifier, truncate
 from recollect.model.documents import Document, Passage
 from recollect.model.forgetting import Selection
@@ -122,7 +123,7 @@ def forget(
             batch, size = [], 0
     if batch:
         _forget_batch(store, archive, batch, report)
-    report.purge = store.purge_status().state
+    report.purge = store.purge(PURGE_PATIENCE).state
     return report
 
 

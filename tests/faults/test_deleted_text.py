@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -140,6 +142,72 @@ def test_no_file_contains_a_deleted_conversation(
     texts = (CANARY.encode(), TITLE.encode(), b"zanzibar", b"vermilion", *bodies)
     assert not files_with(home, *texts)
     assert files_with(home, b"Harbour 3")
+
+
+def unique_words(number: int) -> list[str]:
+    digits = hashlib.shake_128(str(number).encode()).hexdigest(120)
+    letters = digits.translate(str.maketrans("0123456789", "ghijklmnop"))
+    return [letters[start : start + 12] for start in range(0, len(letters), 12)]
+
+
+def add_unique_words(library: recollect.Library, numbers: Iterable[int], more: str = "") -> None:
+    for number in numbers:
+        text = " ".join([*unique_words(number), more])
+        library.add_conversation(f"c{number}", messages=[{"role": "user", "content": text}])
+
+
+def words_in_files(folder: Path, count: int) -> list[str]:
+    """The words of the first conversations that are in a file. An index may leave out the first
+    letters of a word."""
+    data = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    words = [word for number in range(count) for word in unique_words(number)]
+    return [word for word in [CANARY, *words] if word[-8:].encode() in data]
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "others"),
+    [(40, 10), (60, 300), pytest.param(1_500, 1_500, marks=pytest.mark.full)],
+)
+def test_no_byte_of_forgotten_text_stays_at_any_size(
+    tmp_path: Path, forgotten: int, others: int
+) -> None:
+    total = forgotten + others
+    with recollect.open(tmp_path, background=False) as library:
+        add_unique_words(library, range(forgotten), CANARY)
+        with recollect.open(tmp_path, background=False) as writer:  # has pages in memory
+            add_unique_words(writer, range(forgotten, total))
+            library.index()
+            assert library.forget(Selection.of(text=CANARY)).purge == "done"
+            add_unique_words(writer, range(total, total + 20))
+    assert words_in_files(tmp_path, forgotten) == []
+
+
+KILLED_WHILE_FORGETTING = """
+import os, sys, recollect
+from recollect.model.forgetting import Selection
+from recollect.store.sqlite.connections import transactions
+clear = transactions.clear_free_space
+def clear_and_die(path):
+    if sys.argv[2] == "after":
+        clear(path)
+    os.kill(os.getpid(), 9)
+transactions.clear_free_space = clear_and_die
+recollect.open(sys.argv[1], background=False).forget(
+    Selection.of(conversations=[f"c{n}" for n in range(40)])
+)
+"""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_killed_purge_is_completed_later(tmp_path: Path, moment: str) -> None:
+    with recollect.open(tmp_path, background=False) as library:
+        add_unique_words(library, range(40), CANARY)
+        add_unique_words(library, range(40, 290))
+    command = [sys.executable, "-c", KILLED_WHILE_FORGETTING, tmp_path, moment]
+    assert subprocess.run(command, check=False).returncode == -9
+    with recollect.open(tmp_path, background=False) as library:
+        assert library.purge_status().state == "done"
+    assert words_in_files(tmp_path, 40) == []
 
 
 def rename(library: recollect.Library) -> None:

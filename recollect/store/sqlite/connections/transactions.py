@@ -28,6 +28,8 @@ from recollect.store.sqlite.connections.database_errors import (
     translate_os_error,
 )
 from recollect.store.sqlite.connections.readers import Readers
+from recollect.store.sqlite.files.encryption import is_encrypted
+from recollect.store.sqlite.files.free_space import clear_free_space
 from recollect.store.sqlite.files.log_file import LogFile
 from recollect.store.sqlite.passages.appending import prepare_appends
 
@@ -315,6 +317,33 @@ class Connections(Readers):
             finally:
                 db.set_busy_handler(busy_handler())
             return not is_busy
+
+    def clear_free_space(self, touch: Callable[[Connection], None], patience: float) -> bool:
+        """Remove copies of rows that SQLite left in unused space. Nobody can write meanwhile.
+
+        `touch` changes the database, so that all connections drop the pages that they have in
+        memory, instead of writing them with the copies. Returns False if another program is
+        writing, or reads an older snapshot.
+        """
+        with self._checkpoint_lock, self._write_lock, closing(connect(self.path)) as db:
+            db.set_busy_handler(busy_handler(patience))
+            try:
+                if is_encrypted(self.path):  # its pages can only be written as a whole
+                    db.execute("vacuum")
+                    return True
+                db.execute("begin immediate")
+                with closing(connect(self.path)) as other:
+                    ((_, pages, copied_pages),) = other.rows("pragma wal_checkpoint(passive)")
+                if copied_pages < pages:
+                    return False
+                clear_free_space(self.path)
+                touch(db)
+                db.execute("commit")
+            except (apsw.BusyError, apsw.LockedError):
+                return False
+            except apsw.Error as error:
+                raise translate_error(error, self.path) from error
+            return True
 
 
 # -- time ---

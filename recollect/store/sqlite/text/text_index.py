@@ -18,6 +18,7 @@ from recollect.language.words.stem import stems
 from recollect.settings import LIMITS
 from recollect.store.sql.database import IndexRow
 from recollect.store.sql.markers import get_marker, set_marker
+from recollect.store.sql.writing.passages import index_rows
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.text.fts_query import MAX_TERM_CHARACTERS, quote_term
 from recollect.store.sqlite.text.index_copy import COPY, copied_rows, drop_copy
@@ -48,6 +49,8 @@ _DEFERRED_FROM = "words_deferred"
 _DEFERRED_GROWTH = 8
 REMOVALS = "word_removals"
 """This marker counts the transactions that have removed words from the vocabulary."""
+# Passages that are indexed again at once, to bound the memory.
+_PASSAGES_PER_REBUILD = 1_000
 # Wiping one passage from every page of the index takes as long as rewriting this many passages.
 _REWRITES_PER_WIPE = 300
 
@@ -242,6 +245,25 @@ def _delete_rows(db: Connection, table: str, indexed_rows: Iterable[IndexRow]) -
     db.executemany(sql, indexed_rows)
 
 
+def _keeps_deleted_words(db: Connection) -> bool:
+    """Whether the index may contain words of deleted rows after it was merged.
+
+    FTS5 drops them only if it merges into the highest level. It does not if the rows that were
+    deleted have taken as many pages as the others. Then its list of levels ends with an empty one.
+    """
+    levels: bytes = db.get("select block from passage_text_data where id = 10")
+    return levels.endswith(b"\0\0")
+
+
+def _rebuild(db: Connection) -> None:
+    """Index the same passages again."""
+    keys = [key for (key,) in db.rows("select id from passage_text_docsize order by id")]
+    db.run("insert into passage_text (passage_text) values ('delete-all')")
+    for start in range(0, len(keys), _PASSAGES_PER_REBUILD):
+        some_keys = keys[start : start + _PASSAGES_PER_REBUILD]
+        insert_rows(db, INDEX, prepare_rows(index_rows(db, some_keys)))
+
+
 def clear(db: Connection, positions: bool) -> None:
     """Remove everything from the index and the vocabulary, and give the index its layout."""
     drop_copy(db)
@@ -312,6 +334,8 @@ class FtsIndex:
         _delete_rows(db, INDEX, prepare_rows(rows))
         db.run("insert into passage_text (passage_text) values ('optimize')")
         db.run("insert into passage_text (passage_text, rank) values ('secure-delete', 1)")
+        if _keeps_deleted_words(db):
+            _rebuild(db)
         _clear_vocabulary(db)
         complete_vocabulary(db)
 
