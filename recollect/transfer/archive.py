@@ -10,11 +10,10 @@ encrypted.
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
-import shutil
 import threading
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,15 +23,15 @@ from typing import IO, TypeVar, cast
 
 import apsw
 
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import DamagedLibrary, InvalidInput, NotFound
 from recollect.language.text import truncate
 from recollect.store.sqlite.connections.connection import Connection, connect
 from recollect.store.sqlite.connections.database_errors import translate_error
 from recollect.store.sqlite.files.encryption import cipher, is_encrypted
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
 from recollect.transfer.archive_files import (
-    CHUNK_BYTES,
     complete_end,
+    decompressed,
     older_copy,
     part_digest,
     private_file,
@@ -332,33 +331,54 @@ class Archive:
     def restore(self, archived: Archived, to: Path | None = None) -> list[Path]:
         """Restore a file to its original place, or with its older copies to a folder.
 
-        Nothing is overwritten.
+        Nothing is overwritten. Raises DamagedLibrary after the intact copies were restored.
         """
         target = Path(archived.source)
+        pairs = [((archived.path, archived.bytes), target)]
         if to is not None:
             target = to / target.name
-        pairs = [(archived.path, target)]
-        if to is not None:
-            for number in range(1, archived.copies + 1):
-                older = older_copy(archived.path, number)
-                if older.exists():
-                    pairs.append(
-                        (older, target.with_name(f"{target.stem}.{number}{target.suffix}"))
-                    )
+            older = [f"{target.stem}.{n}{target.suffix}" for n in self._older(archived)]
+            targets = [target, *map(target.with_name, older)]
+            pairs = list(zip(self.copies(archived), targets, strict=True))
         for _, path in pairs:
             if path.exists():
                 raise InvalidInput(f"{path} already exists. Choose another folder with --to.")
-        for copy, path in pairs:
+        problems = []
+        for (copy, size), path in pairs:
             path.parent.mkdir(parents=True, exist_ok=True)
             part = path.with_name(path.name + ".part")
-            with (
-                self.open_copy(copy) as members,
-                gzip.GzipFile(fileobj=members) as source,
-                private_file(part, "wb") as file,
-            ):
-                shutil.copyfileobj(source, file, CHUNK_BYTES)
-            part.replace(path)
+            try:
+                with private_file(part, "wb") as file:
+                    for text in self.read_copy(copy, size):
+                        file.write(text)
+                part.replace(path)
+            except DamagedLibrary as error:
+                part.unlink()
+                problems.append(str(error))
+        if problems:
+            raise DamagedLibrary(f"The copy of {archived.source} {' '.join(problems)}")
         return [path for _, path in pairs]
+
+    def copies(self, archived: Archived) -> list[tuple[Path, int]]:
+        """The copy of a file and its older ones, with their sizes. The first may be missing."""
+        older = [older_copy(archived.path, number) for number in self._older(archived)]
+        return [(archived.path, archived.bytes), *((copy, copy.stat().st_size) for copy in older)]
+
+    def _older(self, archived: Archived) -> list[int]:
+        numbers = range(1, archived.copies + 1)
+        return [number for number in numbers if older_copy(archived.path, number).exists()]
+
+    def read_copy(self, copy: Path, size: int) -> Iterator[bytes]:
+        """The text of a copy. Raises DamagedLibrary if it is missing or damaged."""
+        try:
+            if copy.stat().st_size < size:
+                raise EOFError("it is incomplete")
+            with self.open_copy(copy, size) as members:
+                yield from decompressed(members, size)
+        except FileNotFoundError as error:
+            raise DamagedLibrary(f"is missing: {copy}") from error
+        except (EOFError, zlib.error, DamagedLibrary) as error:
+            raise DamagedLibrary(f"is damaged ({error}): {copy}") from error
 
     # -- the catalogue --
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import orjson
 from recollect.transfer.exclusion import without_private_json
 
 CHUNK_BYTES = 1 << 20
+_GZIP = 31  # for zlib: a gzip header and checksum
 
 
 def older_copy(target: Path, number: int) -> Path:
@@ -43,6 +45,27 @@ def write_member(copy: IO[bytes], file: IO[bytes], start: int, end: int) -> None
                 break
             remaining -= len(line)
             member.write(without_private_json(line))
+
+
+def decompressed(members: IO[bytes], size: int) -> Iterator[bytes]:
+    """The text of the gzip members in the first bytes of a file, whose checksums are compared.
+
+    An interrupted append may have left more bytes. Raises EOFError if a member is cut.
+    """
+    member = zlib.decompressobj(_GZIP)
+    is_complete = True
+    data = members.read(min(CHUNK_BYTES, size))
+    while data:
+        size -= len(data)
+        while data:
+            yield member.decompress(data)
+            is_complete = member.eof
+            data = member.unused_data
+            if is_complete:
+                member = zlib.decompressobj(_GZIP)
+        data = members.read(min(CHUNK_BYTES, size))
+    if not is_complete:
+        raise EOFError("it is incomplete")
 
 
 def complete_end(file: IO[bytes]) -> int:

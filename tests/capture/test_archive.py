@@ -3,6 +3,7 @@
 import gzip
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -251,3 +252,23 @@ def test_the_archive_is_listed_and_restored(
         library.delete_conversation(example.stem)
         assert library.archive.files() == []
     assert main(["watch", "--once", "--folder", str(tmp_path / "nowhere")]) == 1
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: data[:12] + b"x" * 30])
+def test_a_damaged_copy_is_named_and_the_others_are_restored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[bytes], bytes]
+) -> None:
+    sources = [tmp_path / "s1.jsonl", tmp_path / "s2.jsonl"]
+    with recollect.open(tmp_path / "home", background=False) as library:
+        for source in sources:
+            source.write_bytes(line("walrus" * 20))
+            library.archive.keep(source, f"t/{source.name}", [("t", source.stem)])
+        damaged = library.archive.files()[0].path
+    damaged.write_bytes(damage(damaged.read_bytes()))
+    to = tmp_path / "to"
+    home = ["--home", str(tmp_path / "home")]
+    assert main(["archive", "restore", "all", "--to", str(to), *home]) == 1
+    assert str(damaged) in capsys.readouterr().err.replace("\n", "")
+    assert [path.name for path in to.iterdir()] == ["s2.jsonl"]
+    assert main(["doctor", *home]) == 1
+    assert str(damaged) in capsys.readouterr().out.replace("\n", "")

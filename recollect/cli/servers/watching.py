@@ -29,7 +29,7 @@ from recollect.cli.common import (
     writable,
 )
 from recollect.configuration import expand_path
-from recollect.errors import InvalidInput
+from recollect.errors import DamagedLibrary, InvalidInput
 from recollect.model.sources import WATCHED
 from recollect.places import open
 from recollect.settings import place
@@ -214,10 +214,17 @@ def _restore(arguments: argparse.Namespace) -> int:
             files = library.archive.files()
         else:
             files = library.archive.find(arguments.name)
-        paths = [path for file in files for path in library.archive.restore(file, target)]
+        paths, problems = [], []
+        for file in files:
+            try:
+                paths += library.archive.restore(file, target)
+            except (DamagedLibrary, InvalidInput) as error:
+                problems.append(str(error))
     if arguments.json:
-        print_json({"files": [str(path) for path in paths]})
-        return 0
+        print_json({"files": [str(path) for path in paths], "problems": problems})
+        return bool(problems)
     for path in paths:
         console().print(f"Wrote {safe(str(path))}", soft_wrap=True)
-    return 0
+    for problem in problems:
+        console(stderr=True).print(safe(problem), soft_wrap=True)
+    return bool(problems)
