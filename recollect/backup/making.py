@@ -100,6 +100,7 @@ class _Backup:
         paths = contents.files(self._home, folder)
         if not any(contents.is_library(path) for path in paths):
             raise NotFound(f"There is nothing to back up: no library at {self._home}.")
+        backups, _ = self._repository.readable_manifests()
         before = self._repository.flush()
         created_at = datetime.now(UTC)
         records, libraries = self._store(paths)
@@ -126,6 +127,7 @@ class _Backup:
             libraries=tuple(libraries),
             files=tuple(records),
             added_bytes=self._repository.flush() - before,
+            sequence=1 + max((backup.sequence for backup in backups), default=0),
         )
         with explain_disk_errors(self._repository.folder, NO_BACKUP):
             self._repository.write_manifest(manifest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -59,6 +60,8 @@ class Manifest:
     files: tuple[FileRecord, ...]
     added_bytes: int
     """What the backup added to the folder."""
+    sequence: int = 0
+    """Grows with every backup of a folder, whatever the clock says. Older versions gave none."""
 
     @property
     def size(self) -> int:
@@ -100,6 +103,24 @@ class Manifest:
         return orjson.dumps(self)
 
 
+def oldest_first(backups: Iterable[Manifest]) -> list[Manifest]:
+    """Backups in the order in which they were made.
+
+    The clock may have been wrong then: a time in the future says nothing.
+    """
+    now = datetime.now(UTC)
+    return sorted(
+        backups, key=lambda each: (each.sequence, each.created_at <= now, each.created_at, each.id)
+    )
+
+
+def clock_problem(backup: Manifest) -> str:
+    """What is wrong with the time of a backup; empty if nothing is."""
+    if backup.created_at <= datetime.now(UTC):
+        return ""
+    return f"Backup {backup.id} seems to be from the future: the clock was wrong when it was made."
+
+
 def new_id(moment: datetime) -> str:
     """An id that sorts by time: 20261116-093000-4f2a9c."""
     fraction = moment.microsecond // 256
@@ -118,6 +139,7 @@ def from_json(data: bytes) -> Manifest:
             libraries=tuple(LibraryRecord(**library) for library in record["libraries"]),
             files=tuple(_file_record(file) for file in record["files"]),
             added_bytes=record["added_bytes"],
+            sequence=record.get("sequence", 0),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedBackup(f"A manifest cannot be read: {error}") from error

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from recollect.backup.last_backup import missing_backup
 from recollect.backup.locations import backup_folder
-from recollect.backup.manifest import Manifest
+from recollect.backup.manifest import Manifest, clock_problem, oldest_first
 from recollect.backup.passphrase import configured_passphrase
 from recollect.backup.repository import exists, is_encrypted, open_repository
 from recollect.backup.schedule import backup_user, parse_interval
@@ -57,10 +57,14 @@ def backup_overview(place: Path | str) -> BackupOverview:
         if missing:
             problems["missing"] = missing
     backups = [backup for backup in backups if backup.user == backup_user(place)]
-    last = max(backups, key=lambda backup: backup.created_at, default=None)
+    last = next(reversed(oldest_first(backups)), None)
     next_at = None
     interval = parse_interval(every)
-    if interval is not None and last is not None:
-        next_at = last.created_at + interval
+    if last is not None:
+        problems |= {each.id: clock_problem(each) for each in backups if clock_problem(each)}
+        if interval is not None:
+            next_at = last.created_at + interval
+            if clock_problem(last):
+                next_at = datetime.now(UTC)
     problem = " ".join(problems.values())
     return BackupOverview(folder, every, last, len(backups), encrypted, next_at, problem)

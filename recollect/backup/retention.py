@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.backup.durable import explain_disk_errors
-from recollect.backup.manifest import Manifest
+from recollect.backup.manifest import Manifest, oldest_first
 from recollect.backup.repository import Repository
 from recollect.backup.storing import chunk_names
 from recollect.errors import DamagedBackup
@@ -48,11 +48,7 @@ def expired(backups: Sequence[Manifest], keep: dict[str, int]) -> list[Manifest]
     """
     removable: list[Manifest] = []
     for user in {backup.user for backup in backups}:
-        newest_first = sorted(
-            (backup for backup in backups if backup.user == user),
-            key=lambda backup: (backup.created_at, backup.id),
-            reverse=True,
-        )
+        newest_first = oldest_first(backup for backup in backups if backup.user == user)[::-1]
         retained = {backup.id for backup in newest_first[: max(1, keep.get("last", 0))]}
         for period, pattern in _PERIODS.items():
             retained |= _newest_of_each(newest_first, pattern, keep.get(period, 0))

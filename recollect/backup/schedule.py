@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recollect.backup.locations import backup_folder
 from recollect.backup.making import make_backup
-from recollect.backup.manifest import Manifest
+from recollect.backup.manifest import Manifest, oldest_first
 from recollect.backup.passphrase import configured_passphrase
 from recollect.backup.repository import (
     Repository,
@@ -99,8 +99,8 @@ class BackupSchedule:
             backups, problems = repository.readable_manifests()
             for problem in problems.values():
                 log.error("%s", problem)
-            times = [backup.created_at for backup in backups if backup.user == user]
-            if times and now - max(times) < interval:
+            made = oldest_first(backup for backup in backups if backup.user == user)
+            if made and timedelta(0) <= now - made[-1].created_at < interval:
                 return False
             manifest = make_backup(
                 repository, self._place, user, self._stop_if_closing, work_home=home()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC
 
-from recollect.backup.manifest import Manifest
+from recollect.backup.manifest import Manifest, oldest_first
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import bound
 
@@ -18,12 +18,12 @@ def pick(backups: Sequence[Manifest], text: str) -> Manifest:
     """The backup that `text` names. A date means the newest backup up to then."""
     if not backups:
         raise NotFound("There is no backup here that contains this library.")
-    oldest_first = sorted(backups, key=lambda backup: (backup.created_at, backup.id))
+    in_order = oldest_first(backups)
     if text == LATEST:
-        return oldest_first[-1]
+        return in_order[-1]
     if _DATE.fullmatch(text):
-        return _newest_until(oldest_first, text)
-    matches = [backup for backup in oldest_first if backup.id.startswith(text)]
+        return _newest_until(in_order, text)
+    matches = [backup for backup in in_order if backup.id.startswith(text)]
     if not text or not matches:
         raise NotFound(f"There is no backup {text!r}. `recollect backup list` shows them.")
     if len(matches) > 1:
@@ -32,13 +32,13 @@ def pick(backups: Sequence[Manifest], text: str) -> Manifest:
     return matches[0]
 
 
-def _newest_until(oldest_first: Sequence[Manifest], text: str) -> Manifest:
+def _newest_until(in_order: Sequence[Manifest], text: str) -> Manifest:
     until = bound(text, end=True)
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)
-    candidates = [backup for backup in oldest_first if backup.created_at <= until]
+    candidates = [backup for backup in in_order if backup.created_at <= until]
     if not candidates:
         raise NotFound(
-            f"There is no backup from {text} or earlier; the oldest is {oldest_first[0].id}."
+            f"There is no backup from {text} or earlier; the oldest is {in_order[0].id}."
         )
     return candidates[-1]

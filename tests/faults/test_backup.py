@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from kills import KILLS, run_and_kill
 from recollect import passphrases
 from recollect.backup import encryption
 from recollect.backup.manifest import Manifest, new_id
+from recollect.backup.overview import backup_overview
 from recollect.backup.retention import expired, prune
 from recollect.backup.schedule import BackupSchedule
 from recollect.errors import (
@@ -427,6 +429,29 @@ def test_pruning_stops_if_a_backup_cannot_be_read(home: Path, folder: Path) -> N
     with repository(folder) as backups, pytest.raises(DamagedBackup):
         prune(backups, {"last": 1})
     assert len(list((folder / "backups").iterdir())) == 2
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_a_backup_made_with_a_wrong_clock_neither_stops_the_schedule_nor_replaces_others(
+    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, is_older: bool
+) -> None:
+    monkeypatch.setenv("RECOLLECT_BACKUP_FOLDER", str(folder))
+    monkeypatch.setenv("RECOLLECT_BACKUP_EVERY", "1d")
+    future = back_up(home, folder)
+    next_year = future.created_at + timedelta(days=365)
+    future = replace(future, id=new_id(next_year), created_at=next_year)
+    if is_older:  # made by a version without sequence numbers
+        future = replace(future, sequence=0)
+    with repository(folder) as backups:
+        backups.write_manifest(future)
+        backups.delete_manifest(backups.ids()[0])
+    assert "from the future" in backup_overview(home).problem
+    assert BackupSchedule(home).run_if_due(datetime.now(UTC))
+    assert not BackupSchedule(home).run_if_due(datetime.now(UTC))
+    with repository(folder) as backups:
+        (newest,) = prune(backups, {"last": 1}).remaining_ids
+    assert newest != future.id
+    verify_all(folder, home, 1)
 
 
 def test_a_scheduled_backup_is_made_when_it_is_due(
