@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,17 @@ def make_due(home: Path) -> None:
         past = file.stat().st_mtime - 2 * 86_400
         for other in (*file.parent.rglob("*"), file):
             os.utime(other, (past, past))
+
+
+def test_vectors_that_a_power_cut_damaged_are_made_again(home: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with open_library(home) as library:
+        library.add_message("c1", "user", "one more")
+        shutil.copytree(home, disk)  # as it is when the power fails
+    flip(index_file(disk, "space-*.vectors"))
+    with open_library(disk) as library:
+        library.index()
+        assert library.verify().damaged_files == []
 
 
 PATTERNS = ["space-*.vectors", "space-*.attributes", "0/*.store"]

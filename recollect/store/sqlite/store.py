@@ -90,6 +90,8 @@ class SqliteStore(SqlStore[Connection]):
             raise translate_os_error(error) from error
         verification.require_complete_copy(path)
         is_new = not path.exists()
+        if _has_log(path):
+            self._index_folder.request_check()
         try:
             db = connect(path)
             try:
@@ -499,6 +501,12 @@ def _why_read_only(path: Path, is_requested: bool) -> str:
     if not os.access(path.parent, os.W_OK):
         return "its folder is not writable"
     return ""
+
+
+def _has_log(path: Path) -> bool:
+    """Whether a process has the library open, or has not closed it: it was killed, for example."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _has_volumes(db: Connection) -> bool:

@@ -54,6 +54,13 @@ def mark_checked(checksums: Path) -> None:
         os.utime(checksums)
 
 
+def request_check(folder: Path) -> None:
+    """Have all files verified, whenever they were verified last."""
+    for checksums in folder.rglob("*.checksums"):
+        with suppress(OSError):
+            os.utime(checksums, (0, 0))
+
+
 # -- whole files ---
 
 
