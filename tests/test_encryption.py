@@ -57,7 +57,8 @@ def fast_passphrases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passphrases that are stretched fast, and no keys from other tests."""
     monkeypatch.setattr(passphrases, "SCRYPT", {"n": 16, "r": 8, "p": 1})
     monkeypatch.setattr(encryption, "_unlocked_keys", {})
-    monkeypatch.setenv("RECOLLECT_PASSPHRASE", PASSPHRASE)
+    monkeypatch.delenv("RECOLLECT_PASSPHRASE", raising=False)
+    monkeypatch.setenv("RECOLLECT_PASSPHRASE", "")
 
 
 @pytest.fixture
@@ -66,8 +67,9 @@ def home(tmp_path: Path) -> Path:
 
 
 def forget_keys() -> None:
-    """As in a new process."""
+    """As in a new process, which reads the passphrase from its settings."""
     encryption._unlocked_keys.clear()
+    os.environ["RECOLLECT_PASSPHRASE"] = os.environ["RECOLLECT_PASSPHRASE"] or PASSPHRASE
 
 
 def without_support(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +169,15 @@ def test_the_command_line_asks_for_the_passphrase(
     assert encryption.data_key(home / "users" / "ann" / "library.db") is not None
 
 
+def test_a_home_without_its_key_file_is_not_written_as_plain_text(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_PASSPHRASE", PASSPHRASE)
+    with pytest.raises(LockedLibrary, match="recollect-key.json is missing"):
+        recollect.open(home)
+    assert not home.exists() or not list(home.rglob("*.db"))
+
+
 def test_an_interrupted_conversion_keeps_everybody_out(home: Path) -> None:
     home.mkdir()
     encryption.new_key_file(home, PASSPHRASE, ENCRYPTING)
@@ -176,6 +187,7 @@ def test_an_interrupted_conversion_keeps_everybody_out(home: Path) -> None:
 
 def test_a_damaged_key_file_is_an_error(home: Path) -> None:
     home.mkdir()
+    forget_keys()
     for content in ("", "{}", '{"format": 1, "state": "encrypted", "id": "x", "record": {}}'):
         (home / KEY_FILE).write_text(content)
         with pytest.raises(RecollectError, match="cannot be read"):
@@ -453,6 +465,7 @@ def test_a_killed_conversion_is_resumed_or_undone(
     home: Path, tmp_path: Path, first: int, step: int
 ) -> None:
     fill(home, tmp_path / "transcripts")
+    forget_keys()
     original = tmp_path / "original"
     subprocess.run(["cp", "-a", home, original], check=True)
     points = int(run_and_kill(0, "encrypt", "--home", str(home)).stdout.split()[-1])
@@ -661,6 +674,7 @@ def test_the_key_file_and_stats_tell_nothing(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(home, tmp_path / "transcripts")
+    forget_keys()
     assert main(["encrypt", "--home", str(home)]) == 0
     key = encryption.data_key(home)
     assert key is not None

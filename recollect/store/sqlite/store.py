@@ -36,6 +36,7 @@ from recollect.store.sqlite.connections.database_errors import (
 )
 from recollect.store.sqlite.connections.readers import FileChanged
 from recollect.store.sqlite.connections.transactions import Connections
+from recollect.store.sqlite.files.encryption import require_encryption
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
 from recollect.store.sqlite.index_folder import IndexFolder
 from recollect.store.sqlite.passages import appending, passage_queries
@@ -84,12 +85,14 @@ class SqliteStore(SqlStore[Connection]):
             self._require_tables()  # reading needs no space
 
     def _prepare(self, path: Path) -> None:
+        is_new = not path.exists()
+        if is_new:
+            require_encryption(path)
         try:
             create_private_folder(path.parent)
         except OSError as error:
             raise translate_os_error(error) from error
         verification.require_complete_copy(path)
-        is_new = not path.exists()
         if _has_log(path):
             self._index_folder.request_check()
         try:

@@ -207,6 +207,16 @@ def configured_passphrase() -> str | None:
 # -- what is encrypted ---
 
 
+def require_encryption(path: Path) -> None:
+    """Refuse to create a plain library although a passphrase is configured."""
+    if find_key_file(path) is None and configured_passphrase() is not None:
+        raise LockedLibrary(
+            f"{path} would not be encrypted, although a passphrase is configured: {KEY_FILE} is "
+            "missing. Restore it from a backup. To start an encrypted home, run `recollect "
+            f"encrypt`; for a plain one, remove the setting {PASSPHRASE_FILE.name}."
+        )
+
+
 def require_support() -> None:
     """Raise an error if SQLite was built without encryption."""
     if not hasattr(apsw, "mc_version"):
