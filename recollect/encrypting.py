@@ -45,6 +45,7 @@ from recollect.store.sqlite.files import encryption
 from recollect.store.sqlite.files.encryption import DataKey, KeyFile, apply_key
 from recollect.store.sqlite.files.private_files import create_private_folder
 from recollect.transfer.archive import ENCRYPTED_SUFFIX
+from recollect.transfer.archive_files import older_copy
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 
 _DRAFT = ".converting"
@@ -144,7 +145,7 @@ class _Direction:
 def _convert(home: Path, direction: _Direction, progress: Progress | None) -> Conversion:
     _remove_leftovers(home)
     databases = list(_databases(home))
-    sizes = _stored_sizes(databases, direction)
+    copies = _stored_copies(databases, direction)
     archived_files = list(_archived_files(home, direction.suffixes[0]))
     total = len(databases) + len(archived_files)
     for count, path in enumerate((*archived_files, *databases)):
@@ -153,7 +154,7 @@ def _convert(home: Path, direction: _Direction, progress: Progress | None) -> Co
         if path.suffix == ".db":
             _convert_database(path, direction)
         else:
-            _convert_file(path, direction, sizes.get(path))
+            _convert_file(path, direction, *copies.get(path, (path.name, None)))
     return Conversion(len(databases), len(archived_files))
 
 
@@ -317,30 +318,41 @@ def _remove_index(library: Path) -> None:
 # -- an archived file ---
 
 
-def _stored_sizes(databases: list[Path], direction: _Direction) -> dict[Path, int]:
-    """The size of each archived file that catalogues know. An interrupted append may leave more."""
-    sizes = {}
+def _stored_copies(
+    databases: list[Path], direction: _Direction
+) -> dict[Path, tuple[str, int | None]]:
+    """The name in the catalogue, and the size, of each archived file that catalogues know.
+
+    An interrupted append may have left more bytes, and an interrupted copy an older one more.
+    """
+    copies: dict[Path, tuple[str, int | None]] = {}
     for catalogue in databases:
-        if catalogue.name != "catalogue.db" or not _opens(catalogue, direction.source):
+        if catalogue.name != "catalogue.db":
             continue
-        with closing(connect_with(direction.source, catalogue)) as db:
+        is_converted = not _opens(catalogue, direction.source)  # by the opposite command
+        key = direction.target if is_converted else direction.source
+        with closing(connect_with(key, catalogue)) as db:
             if _has_table(db, "file"):
-                for path, stored in db.rows("select path, stored from file where stored > 0"):
-                    sizes[catalogue.parent / f"{path}{direction.suffixes[0]}"] = stored
-    return sizes
+                rows = db.rows("select path, stored, copies from file where stored > 0")
+                for name, stored, older in rows:
+                    copy = catalogue.parent / f"{name}{direction.suffixes[0]}"
+                    for number in range(1, older + 2):
+                        copies[older_copy(copy, number)] = name, None
+                    copies[copy] = name, None if is_converted else stored
+    return copies
 
 
-def _convert_file(path: Path, direction: _Direction, size: int | None) -> None:
+def _convert_file(path: Path, direction: _Direction, name: str, size: int | None) -> None:
     before, after = direction.suffixes
     target = path.with_name(path.name.removesuffix(before) + after)
     draft = target.with_name(target.name + _DRAFT)
     with create_file(draft) as file:
         if direction.target is not None:
-            with EncryptedWriter(file, aes(direction.target.for_files)) as writer:
+            with EncryptedWriter(file, aes(direction.target.for_files), name) as writer:
                 writer.write(_first_bytes(path, size))
         elif direction.source is not None:
             cipher = aes(direction.source.for_files)
-            with EncryptedReader(path.open("rb"), cipher, size) as reader:
+            with EncryptedReader(path.open("rb"), cipher, name, size) as reader:
                 shutil.copyfileobj(reader, file)
         file.flush()
         os.fsync(file.fileno())

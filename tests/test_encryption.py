@@ -40,6 +40,7 @@ from recollect.store.sqlite.files import encryption
 from recollect.store.sqlite.files.encryption import ENCRYPTED, ENCRYPTING
 from recollect.store.sqlite.text import index_layout
 from recollect.store.sqlite.vectors import signs
+from recollect.transfer.archive_check import check_archive
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 from recollect.transfer.salvage.report import SalvageReport
 
@@ -173,7 +174,7 @@ def test_a_home_without_its_key_file_is_not_written_as_plain_text(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_PASSPHRASE", PASSPHRASE)
-    with pytest.raises(LockedLibrary, match="recollect-key.json is missing"):
+    with pytest.raises(LockedLibrary, match=r"recollect-key\.json is missing"):
         recollect.open(home)
     assert not home.exists() or not list(home.rglob("*.db"))
 
@@ -225,16 +226,16 @@ def test_encrypted_files_can_be_appended_to_but_not_rearranged(tmp_path: Path) -
     aes = passphrases.aes(bytes(32))
     path = tmp_path / "file"
     for text in (b"one " * 100_000, b"the second part"):
-        with path.open("ab") as file, EncryptedWriter(file, aes) as writer:
+        with path.open("ab") as file, EncryptedWriter(file, aes, "a") as writer:
             writer.write(text)
     assert b"the second part" not in path.read_bytes()
-    with EncryptedReader(path.open("rb"), aes) as reader:
+    with EncryptedReader(path.open("rb"), aes, "a") as reader:
         assert reader.read() == b"one " * 100_000 + b"the second part"
     data = path.read_bytes()
     first = 4 + int.from_bytes(data[:4], "little")
     for damaged in (data[first:], data[:-1], data[:10] + b"!" + data[11:], b"\xff" * 50):
         path.write_bytes(damaged)
-        with pytest.raises(DamagedLibrary), EncryptedReader(path.open("rb"), aes) as reader:
+        with pytest.raises(DamagedLibrary), EncryptedReader(path.open("rb"), aes, "a") as reader:
             reader.read()
 
 
@@ -311,6 +312,32 @@ def test_converting_a_home_encrypts_everything_in_it(home: Path, tmp_path: Path)
     assert hits(home, "which bird sings in the castle") == before
     assert leaks(home) == []
     assert main(["doctor", "--home", str(home)]) == 0
+
+
+@needs_encryption
+@pytest.mark.parametrize("is_converted", [False, True])
+def test_encrypted_files_of_the_archive_cannot_be_exchanged(
+    home: Path, tmp_path: Path, is_converted: bool
+) -> None:
+    if not is_converted:
+        home.mkdir()
+        encryption.new_key_file(home, PASSPHRASE, ENCRYPTED)
+    with recollect.open(home, background=False) as library:
+        for name in "abc":
+            (tmp_path / name).write_text(f'{{"text": "{name}"}}\n' * 3)
+            library.archive.keep(tmp_path / name, f"tool/{name}.jsonl", [("tool", name)])
+    if is_converted:
+        encrypt_home(home, PASSPHRASE)
+    with recollect.open(home, background=False) as library:
+        first, second, third = library.archive.files()
+        data = first.path.read_bytes()
+        first.path.write_bytes(second.path.read_bytes())
+        second.path.write_bytes(data)
+        for file in (first, second):
+            with pytest.raises(DamagedLibrary, match="another key or name"):
+                library.archive.restore(file, tmp_path / "to")
+        assert library.archive.restore(third, tmp_path / "to")
+        assert len(check_archive(library.archive)) == 2
 
 
 @needs_encryption

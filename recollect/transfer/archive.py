@@ -213,14 +213,14 @@ class Archive:
             return False
         create_private_folder(target.parent)
         if is_continued and members < _MEMBERS:
-            self._append(target, stored, file, size, end)
+            self._append(target, path, stored, file, size, end)
             members += 1
         else:
             if exists and not is_continued and (log or end < size):
                 copies += 1
                 target.replace(older_copy(target, copies))
                 older_copy(target, copies - _COPIES).unlink(missing_ok=True)
-            self._write_whole(target, file, end)
+            self._write_whole(target, path, file, end)
             members = 1
         if is_continued:
             new_digest = part_digest(file, size, end, start_digest)
@@ -234,18 +234,20 @@ class Archive:
         )
         return True
 
-    def _append(self, target: Path, stored: int, file: IO[bytes], start: int, end: int) -> None:
+    def _append(
+        self, target: Path, name: str, stored: int, file: IO[bytes], start: int, end: int
+    ) -> None:
         """Append a part of a file to the first `stored` bytes of its copy."""
         with private_file(target, "r+b") as copy:
             copy.truncate(stored)  # an interrupted append may have left more
             copy.seek(stored)
-            self._write(copy, file, start, end)
+            self._write(copy, name, file, start, end)
 
-    def _write_whole(self, target: Path, file: IO[bytes], end: int) -> None:
+    def _write_whole(self, target: Path, name: str, file: IO[bytes], end: int) -> None:
         """Write a copy from the start. The old one is there until the new one is complete."""
         part = target.with_name(target.name + ".part")
         with private_file(part, "wb") as copy:
-            self._write(copy, file, 0, end)
+            self._write(copy, name, file, 0, end)
         part.replace(target)
 
     def forget(self, name: Name) -> int:
@@ -349,7 +351,7 @@ class Archive:
             part = path.with_name(path.name + ".part")
             try:
                 with private_file(part, "wb") as file:
-                    for text in self.read_copy(copy, size):
+                    for text in self.read_copy(archived, copy, size):
                         file.write(text)
                 part.replace(path)
             except DamagedLibrary as error:
@@ -368,12 +370,12 @@ class Archive:
         numbers = range(1, archived.copies + 1)
         return [number for number in numbers if older_copy(archived.path, number).exists()]
 
-    def read_copy(self, copy: Path, size: int) -> Iterator[bytes]:
-        """The text of a copy. Raises DamagedLibrary if it is missing or damaged."""
+    def read_copy(self, archived: Archived, copy: Path, size: int) -> Iterator[bytes]:
+        """The text of a copy of a file. Raises DamagedLibrary if it is missing or damaged."""
         try:
             if copy.stat().st_size < size:
                 raise EOFError("it is incomplete")
-            with self.open_copy(copy, size) as members:
+            with self._open_copy(archived, copy, size) as members:
                 yield from decompressed(members, size)
         except FileNotFoundError as error:
             raise DamagedLibrary(f"is missing: {copy}") from error
@@ -390,15 +392,15 @@ class Archive:
             return self.folder / f"{path}{ENCRYPTED_SUFFIX}"
         return self.folder / f"{path}.gz"
 
-    def _write(self, copy: IO[bytes], file: IO[bytes], start: int, end: int) -> None:
+    def _write(self, copy: IO[bytes], name: str, file: IO[bytes], start: int, end: int) -> None:
         aes = cipher(self.folder)
         if aes is None:
             write_member(copy, file, start, end)
             return
-        with EncryptedWriter(copy, aes) as encrypted:
+        with EncryptedWriter(copy, aes, name) as encrypted:
             write_member(cast("IO[bytes]", encrypted), file, start, end)
 
-    def open_copy(self, copy: Path, end: int | None = None) -> IO[bytes]:
+    def _open_copy(self, archived: Archived, copy: Path, end: int) -> IO[bytes]:
         """The gzip members of a copy, decrypted; up to a position in the file, if it is encrypted.
 
         The position is where the last append ended. An interrupted one may have left more.
@@ -406,7 +408,8 @@ class Archive:
         aes = cipher(self.folder)
         if aes is None:
             return copy.open("rb")
-        return io.BufferedReader(EncryptedReader(copy.open("rb"), aes, end))
+        name = archived.path.relative_to(self.folder).as_posix().removesuffix(ENCRYPTED_SUFFIX)
+        return io.BufferedReader(EncryptedReader(copy.open("rb"), aes, name, end))
 
     def _row(self, db: Connection, source: str, path: str) -> int:
         """The id of a file. If another file already has the name, a number is appended to it."""

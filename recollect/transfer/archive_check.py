@@ -24,7 +24,7 @@ def _check_copies(archive: Archive, file: Archived) -> list[str]:
     problems = []
     for copy, size in archive.copies(file):
         try:
-            for _ in archive.read_copy(copy, size):
+            for _ in archive.read_copy(file, copy, size):
                 pass
         except (OSError, DamagedLibrary) as error:
             problems.append(f"the copy of {file.source} {error}")

@@ -1,7 +1,7 @@
 """Files that are encrypted in frames, so that they can be appended to and read as a stream.
 
-A frame is its length, a random nonce and the ciphertext. Its position in the file is authenticated
-with it, so frames cannot be moved.
+A frame is its length, a random nonce and the ciphertext. Its position in the file, and the name of
+the file, are authenticated with it, so neither frames nor files can be exchanged.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _TAG_BYTES = 16
 class EncryptedWriter(io.RawIOBase):
     """Encrypts what is written, and appends it to a file. Closing it does not close the file."""
 
-    def __init__(self, file: IO[bytes], cipher: Any) -> None:
+    def __init__(self, file: IO[bytes], cipher: Any, name: str) -> None:
         self._file = file
+        self._name = name.encode()
         self._cipher = cipher
         self._buffer = bytearray()
 
@@ -45,8 +46,8 @@ class EncryptedWriter(io.RawIOBase):
 
     def _write_frame(self, data: bytes) -> None:
         nonce = os.urandom(NONCE_BYTES)
-        position = _position(self._file.tell())
-        frame = nonce + self._cipher.encrypt(nonce, data, position)
+        context = _position(self._file.tell()) + self._name
+        frame = nonce + self._cipher.encrypt(nonce, data, context)
         self._file.write(_LENGTH.pack(len(frame)) + frame)
 
 
@@ -56,8 +57,9 @@ class EncryptedReader(io.RawIOBase):
     Closing it closes the file.
     """
 
-    def __init__(self, file: IO[bytes], cipher: Any, end: int | None = None) -> None:
+    def __init__(self, file: IO[bytes], cipher: Any, name: str, end: int | None = None) -> None:
         self._file = file
+        self._name = name.encode()
         self._cipher = cipher
         self._end = end
         self._buffer = b""
@@ -92,11 +94,20 @@ class EncryptedReader(io.RawIOBase):
             if length > NONCE_BYTES + _FRAME_BYTES + _TAG_BYTES:
                 raise ValueError("impossible length")
             frame = self._file.read(length)
-            data: bytes = self._cipher.decrypt(frame[:NONCE_BYTES], frame[NONCE_BYTES:], position)
+            return self._decrypt(frame[:NONCE_BYTES], frame[NONCE_BYTES:], position)
         except (InvalidTag, ValueError, struct.error) as error:
             raise DamagedLibrary(
-                f"{self._file.name} is damaged, or was encrypted with another key."
+                f"{self._file.name} is damaged, or was encrypted with another key or name."
             ) from error
+
+    def _decrypt(self, nonce: bytes, text: bytes, position: bytes) -> bytes:
+        from cryptography.exceptions import InvalidTag
+
+        data: bytes
+        try:
+            data = self._cipher.decrypt(nonce, text, position + self._name)
+        except InvalidTag:  # older builds authenticated only the position
+            data = self._cipher.decrypt(nonce, text, position)
         return data
 
 
