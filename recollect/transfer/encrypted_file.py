@@ -103,12 +103,10 @@ class EncryptedReader(io.RawIOBase):
     def _decrypt(self, nonce: bytes, text: bytes, position: bytes) -> bytes:
         from cryptography.exceptions import InvalidTag
 
-        data: bytes
         try:
-            data = self._cipher.decrypt(nonce, text, position + self._name)
+            return bytes(self._cipher.decrypt(nonce, text, position + self._name))
         except InvalidTag:  # older builds authenticated only the position
-            data = self._cipher.decrypt(nonce, text, position)
-        return data
+            return bytes(self._cipher.decrypt(nonce, text, position))
 
 
 def _position(offset: int) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from recollect.store.sqlite.connections.connection import Connection
 from recollect.store.sqlite.connections.transactions import Connections
-from recollect.store.sqlite.files.checksums import damage_events, may_be_due, request_check
+from recollect.store.sqlite.files.checksums import damage_events, may_be_due
 from recollect.store.sqlite.files.encryption import is_encrypted
 from recollect.store.sqlite.files.file_lock import file_lock
 
@@ -98,10 +98,6 @@ class IndexFolder:
         if self.has_volume_files and self.volumes.needs_check():
             return True
         return may_be_due(self._vector_folder) and self.vector_upkeep.needs_check()
-
-    def request_check(self) -> None:
-        """Have the files compared with their checksums, because of a kill or a power cut."""
-        request_check(self._path)
 
     def has_lost_vectors(self, db: Connection) -> bool:
         """Whether a file of vectors is missing. They must be embedded again."""

@@ -36,6 +36,7 @@ from recollect.store.sqlite.connections.database_errors import (
 )
 from recollect.store.sqlite.connections.readers import FileChanged
 from recollect.store.sqlite.connections.transactions import Connections
+from recollect.store.sqlite.files.checksums import request_check
 from recollect.store.sqlite.files.encryption import require_encryption
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
 from recollect.store.sqlite.index_folder import IndexFolder
@@ -94,7 +95,7 @@ class SqliteStore(SqlStore[Connection]):
             raise translate_os_error(error) from error
         verification.require_complete_copy(path)
         if _has_log(path):
-            self._index_folder.request_check()
+            request_check(path.with_name("index"))
         try:
             db = connect(path)
             try:

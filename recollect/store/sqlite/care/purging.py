@@ -16,7 +16,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from recollect.errors import RecollectError
 from recollect.store.sql.markers import get_marker, set_marker
@@ -93,7 +92,8 @@ class Purging:
         # The mark is in memory only: if the process is killed before the log is truncated, the next
         # one copies the log into the file again.
         if self._cleared_mark != mark:
-            if not patience and _is_large(path):
+            limit = _MAX_ENCRYPTED_BYTES if is_encrypted(path) else _MAX_BYTES
+            if not patience and path.stat().st_size > limit:
                 return _FILE_IS_LARGE
             if not self._connections.clear_free_space(_touch_marker, patience):
                 return _LOG_IN_USE.format(name=path.name)
@@ -101,13 +101,6 @@ class Purging:
         if not self._connections.truncate_log(patience):
             return _LOG_IN_USE.format(name=path.name)
         return ""
-
-
-def _is_large(path: Path) -> bool:
-    limit = _MAX_BYTES
-    if is_encrypted(path):
-        limit = _MAX_ENCRYPTED_BYTES
-    return path.stat().st_size > limit
 
 
 def _touch_marker(db: Connection) -> None:

@@ -42,8 +42,6 @@ def clear_free_space(path: Path) -> None:
 
 def _leftovers(file: apsw.VFSFile, size: int) -> Iterator[tuple[int, int]]:
     """Unused parts of the file that are not empty."""
-    if not size:
-        return
     page_size = int.from_bytes(file.xRead(_FILE_HEADER, 0)[16:18], "big")
     if page_size == 1:
         page_size = 1 << 16
