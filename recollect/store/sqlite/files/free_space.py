@@ -14,9 +14,9 @@ from pathlib import Path
 import apsw
 
 _PAGES_PER_READ = 128
-# By the first byte of pages that have rows. That of all others is zero, in files up to 256 GiB.
+# By the first byte of pages that have rows. That of all others is zero, in files up to 64 GiB.
 _HEADER_BYTES = {2: 12, 5: 12, 10: 8, 13: 8}
-_MAX_BYTES = 1 << 38
+_MAX_BYTES = 1 << 36
 _FILE_HEADER = 100
 
 
