@@ -83,6 +83,13 @@ class ReadOnlyLibrary(RecollectError):
 class SearchTimeout(RecollectError):
     """A search ran into its deadline; this is never reported as "no results"."""
 
+    def __init__(
+        self,
+        message: str = "The search took too long and was stopped. Use rarer words or a narrower "
+        "filter.",
+    ) -> None:
+        super().__init__(message)
+
 
 class NewerLibrary(RecollectError):
     """The library was written by a newer version of Recollect."""

@@ -334,6 +334,7 @@ class Limits:
 
     query_bytes: int = _limit(1_024, "Bytes of a query.")
     query_terms: int = _limit(64, "Words of a query.")
+    expression_terms: int = _limit(2_000, "Words of an FTS5 expression, which the bus searches.")
     long_query_bytes: int = _limit(
         65_536, "Bytes of a text that is searched by its most distinctive words."
     )

@@ -212,12 +212,19 @@ def test_a_long_query_with_operators_is_an_error_where_they_are_promises(
     for text in ("fox OR " * 200 + "fox", "fox AND " * 70 + "fox"):
         with pytest.raises(InvalidInput):
             parse_query(text)
-        with pytest.raises(InvalidInput):
-            library.match_expression(text)
-    with pytest.raises(InvalidInput, match="bytes"):
-        library.recent("fox " * 500)
-    with pytest.raises(InvalidInput, match="bytes"):
-        library.find_text("fox " * 500)
+
+
+def test_long_texts_and_expressions_are_searched(library: recollect.Library) -> None:
+    text = " ".join(f"word{n}" for n in range(300))
+    message = {"role": "user", "content": f"before {text} after"}
+    library.add_conversation("long", messages=[message])
+    assert len(text.encode()) > 2_000
+    assert library.find_text(text).total == 1
+    assert [c.conversation_id for c in library.recent(text)] == ["long"]
+    assert [c.conversation_id for c in library.recent(f"after {text}")] == ["long"]
+    for expression in (text, text.replace(" ", " OR "), f'"{text}"'):
+        assert library.match_expression(expression).total == 1
+    assert library.match_expression(f"{text} elsewhere").total == 0
 
 
 def test_the_error_of_a_very_deep_stack_is_searched_for(library: recollect.Library) -> None:

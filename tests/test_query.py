@@ -119,9 +119,13 @@ def test_near_without_words_or_with_unclosed_parentheses_is_an_error(text: str) 
 
 def test_a_query_over_the_length_or_word_limit_is_an_error() -> None:
     with pytest.raises(InvalidInput, match="bytes"):
-        parse("x" * 2_000)
+        parse_query("x" * 2_000)
     with pytest.raises(InvalidInput, match="more than 64 words"):
-        parse("a " * 70)
+        parse_query("a " * 70)
+    with pytest.raises(InvalidInput, match="bytes"):
+        parse("x" * 70_000)
+    with pytest.raises(InvalidInput, match="more than 2,000 words"):
+        parse("a " * 2_100)
 
 
 def test_a_literal_query_has_no_operators() -> None:

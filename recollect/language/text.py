@@ -205,6 +205,15 @@ def tokens(text: str) -> list[str]:
     return words.decode().split()
 
 
+def has_all_words(text: str, words: set[str]) -> bool:
+    """Whether a text has all of some words; False if there are none."""
+    if not words:
+        return False
+    indexable_text = indexable(text)
+    # Most texts fail this cheap test, so few of them are split into words.
+    return all(word in indexable_text for word in words) and words.issubset(tokens(text))
+
+
 def separated_words(text: str) -> bytes:
     """The words of a text, as the index has them, in UTF-8 with spaces between them."""
     text = _readable(text)

@@ -120,9 +120,9 @@ class Searching(LibraryCore):
         audience: Audience = Audience.PERSON,
         **arguments: Unpack[FilterArguments],
     ) -> list[Candidate]:
-        """The newest messages that contain the text, or all its words, in content or title.
+        """The newest messages that contain the text, in content or title.
 
-        Without a text, simply the newest messages.
+        If there are none, those that contain all its words. Without a text, simply the newest.
         """
         from recollect.search.variants import literal
 
@@ -140,8 +140,8 @@ class Searching(LibraryCore):
     ) -> TextMatches:
         """One page of the messages that contain a text, newest first, and the total number.
 
-        Case does not matter. Each message comes with the id of its conversation. If a text has no
-        words, every message is read; `exact` is False if that took too long. Raises NotFound.
+        Case does not matter. Each message comes with the id of its conversation. Raises NotFound,
+        or SearchTimeout if there are too many messages to read all that may contain the text.
         """
         from recollect.search.variants import literal
 

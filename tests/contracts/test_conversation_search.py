@@ -160,6 +160,28 @@ def test_a_message_with_all_words_matches_in_any_order(history: History, tool: T
     assert tool.contents(query="Gather, Asyncio!") == ["gather runs coroutines in asyncio"]
 
 
+@proves("C0-08")
+@pytest.mark.every_state
+def test_words_in_any_order_count_only_if_nothing_contains_the_text(
+    history: History, tool: Tool
+) -> None:
+    history.add("", *user_messages("how to use it", "use it, to see how", "C", "how? to use: it"))
+    assert tool.contents(query="how to use") == ["how to use it"]
+    assert tool.contents(query="use to how") == [
+        "how? to use: it",
+        "use it, to see how",
+        "how to use it",
+    ]
+    assert tool.search(query="C#") == NO_MATCH
+
+
+@proves("C0-05")
+def test_a_query_of_several_pages_is_searched(history: History, tool: Tool) -> None:
+    text = " ".join(f"слово{n}" for n in range(300))
+    history.add("", *user_messages(text))
+    assert len(tool.contents(query=text)) == 1
+
+
 @proves("C0-05", "C0-08")
 @pytest.mark.every_state
 def test_very_long_words_that_differ_only_at_the_end_are_different(

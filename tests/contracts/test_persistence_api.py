@@ -951,6 +951,16 @@ def test_the_newest_message_comes_first_and_the_total_is_exact(client: Client) -
     )
 
 
+@proves("C1-27")
+def test_a_query_of_several_pages_is_searched(client: Client) -> None:
+    text = " ".join(f"word{n}" for n in range(300))
+    create(client, "c1", text)
+    answer = client.get("/conversations/search/messages", params={"query": text}).json()
+    assert answer["total"] == 1
+    answer = client.get("/api/search", params={"q": text}).json()
+    assert answer["total"] == 1
+
+
 @proves("C1-29")
 @pytest.mark.every_state
 def test_fifty_messages_are_returned_by_default(client: Client) -> None:

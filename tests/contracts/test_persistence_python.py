@@ -177,7 +177,7 @@ def test_messages_can_be_read_and_searched_in_pages(library: recollect.Library) 
     assert [m["content"] for m in page] == ["python 1", "python 2"]
     newest = db.search_messages("python", limit=2)
     assert [m["content"] for m in newest] == ["python 4", "python 3"]
-    messages, total, _ = library.find_text("python", limit=1)
+    messages, total = library.find_text("python", limit=1)
     assert ([m.content for _, m in messages], total) == (["python 4"], 5)
 
 

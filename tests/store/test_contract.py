@@ -589,7 +589,7 @@ def test_the_total_counts_all_matches_on_every_page(store: Store) -> None:
     [
         ("asyncio", ["m2", "m1"]),
         ("syncio.gath", ["m2"]),
-        ("ASYNCIO?", ["m2", "m1"]),
+        ("ASYNCIO?", ["m1"]),
         ("gather taskgroup", ["m2"]),
         ("concurrency", ["m3", "m2", "m1"]),
         ("%", []),
@@ -606,7 +606,9 @@ def test_the_total_counts_all_matches_on_every_page(store: Store) -> None:
 def test_recent_finds_a_substring_or_all_words_newest_first(
     conversations: Store, text: str, expected: list[str]
 ) -> None:
-    assert [c.id for c in conversations.recent(text, EVERYTHING, 50)] == expected
+    found = conversations.recent(text, EVERYTHING, 50)
+    found = found or conversations.recent(text, EVERYTHING, 50, by_words=True)
+    assert [c.id for c in found] == expected
 
 
 def test_recent_finds_all_words_even_if_each_word_is_very_frequent(store: Store) -> None:
@@ -614,7 +616,7 @@ def test_recent_finds_all_words_even_if_each_word_is_very_frequent(store: Store)
     store.save(
         [conversation(message("m1", crowd), message("m2", "zz first and then qq", minutes=1))]
     )
-    assert [c.id for c in store.recent("qq zz", EVERYTHING, 50)] == ["m2"]
+    assert [c.id for c in store.recent("qq zz", EVERYTHING, 50, by_words=True)] == ["m2"]
 
 
 def test_recent_distinguishes_accents_within_a_word(store: Store) -> None:
@@ -691,13 +693,12 @@ def test_recent_agrees_with_a_scan_of_all_messages(
     if data.draw(st.booleans()):
         piece = " ".join(data.draw(st.permutations(content.split()))[:2])
     words = set(re.findall(r"[^\W_]+", fold(piece)))
-    expected = {
-        p.id
-        for p in everything
-        if fold(piece) in fold(p.content)
-        or (words and words <= set(re.findall(r"[^\W_]+", fold(p.content))))
+    literal = {p.id for p in everything if fold(piece) in fold(p.content)}
+    by_words = {
+        p.id for p in everything if words and words <= set(re.findall(r"[^\W_]+", fold(p.content)))
     }
-    assert expected <= {c.id for c in conversations.recent(piece, EVERYTHING, 50)}
+    assert literal <= {c.id for c in conversations.recent(piece, EVERYTHING, 50)}
+    assert by_words <= {c.id for c in conversations.recent(piece, EVERYTHING, 50, by_words=True)}
 
 
 # -- receipts ---

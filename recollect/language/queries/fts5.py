@@ -57,7 +57,7 @@ _ERRORS = {
 
 def parse_fts5(text: str) -> Node:
     """Parse an FTS5 expression. Raises MalformedQuery, or InvalidInput if it is too long."""
-    check_size(text)
+    check_size(text, LIMITS.long_query_bytes)
     node = _Parser(list(_tokens(text))).query()
     if node is None:
         raise MalformedQuery(
@@ -206,7 +206,7 @@ class _Parser:
         while inner._kind:
             phrases.append(inner._phrase())
         self._terms += inner._terms
-        check_terms(self._terms)
+        check_terms(self._terms, LIMITS.expression_terms)
         words = tuple(phrase for phrase in phrases if has_token(phrase.text))
         if len(words) < 2:
             return words[0] if words else Word("")
@@ -226,7 +226,7 @@ class _Parser:
         if self._kind != "word":
             raise ParseError(f"there should be a word instead of {self._kind or 'the end'}")
         self._terms += 1
-        check_terms(self._terms)
+        check_terms(self._terms, LIMITS.expression_terms)
         word = self._advance().word
         assert word is not None
         return word

@@ -212,10 +212,10 @@ def check_size(text: str, limit: int = LIMITS.query_bytes) -> None:
         raise QueryTooLong(f"The query has {size:,} bytes. The maximum is {limit:,} bytes.")
 
 
-def check_terms(count: int) -> None:
+def check_terms(count: int, limit: int = LIMITS.query_terms) -> None:
     """Raises QueryTooLong if a query has more words than the limit."""
-    if count > LIMITS.query_terms:
-        raise QueryTooLong(f"The query has more than {LIMITS.query_terms} words. Use fewer words.")
+    if count > limit:
+        raise QueryTooLong(f"The query has more than {limit:,} words. Use fewer words.")
 
 
 class _Parser:

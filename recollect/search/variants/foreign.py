@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +27,15 @@ import apsw
 from recollect.errors import DamagedLibrary, SearchTimeout, StoreBusy, UnsafeFile
 from recollect.importers.chats.chatgpt_browser import decode_content
 from recollect.importers.databases import connect
-from recollect.language.text import comparable, fold, from_micros, indexable, micros, moment
+from recollect.language.text import (
+    comparable,
+    fold,
+    from_micros,
+    has_all_words,
+    micros,
+    moment,
+    tokens,
+)
 from recollect.settings import LIMITS
 
 STEPS_BETWEEN_DEADLINE_CHECKS = 10_000
@@ -168,9 +175,15 @@ class _Search:
         if "position" in columns:
             self._order_column = "position"
         self._titles = dict(_read_titles(db))
-        self._title_matches = {
-            key for key, title in self._titles.items() if self._needle and self._needle.is_in(title)
-        }
+        self._titled: set[str] = set()
+        """The conversations whose title contains the query."""
+        self._titled_by_words: set[str] = set()
+        """Those whose title has all of its words."""
+        for key, title in self._titles.items():
+            if self._needle and self._needle.is_in(title):
+                self._titled.add(key)
+            elif self._needle and self._needle.has_words_in(title):
+                self._titled_by_words.add(key)
         db.create_scalar_function("instant", _instant, 1, deterministic=True)
         db.create_scalar_function("may_match", self._may_match, 1, deterministic=True)
 
@@ -187,8 +200,23 @@ class _Search:
               limit ?""",  # noqa: S608
             (*filter_values, *match_values, row_limit),
         )
-        matches = filter(None, (self._match(row, at) for row, at in rows))
-        return list(islice(matches, limit))
+        messages = (self._read(row, at) for row, at in rows)
+        needle = self._needle
+        if needle is None:
+            return list(messages)
+        matches: list[Match] = []
+        by_words: list[Match] = []
+        for message in messages:
+            conversation = message.conversation_id
+            if conversation in self._titled or needle.is_in(message.content):
+                matches.append(message)
+                if len(matches) == limit:
+                    break
+            elif len(by_words) < limit and (
+                conversation in self._titled_by_words or needle.has_words_in(message.content)
+            ):
+                by_words.append(message)
+        return matches or by_words
 
     def _match_condition(self) -> Condition:
         """SQL that is true for every matching message, and for few others."""
@@ -200,7 +228,7 @@ class _Search:
             f"""(cast(conversation_id as text) in (select value from json_each(?))
               or ({likes} or octet_length(content) <> length(content))
                 and may_match(cast(content as blob)))""",  # noqa: S608
-            [json.dumps(list(self._title_matches)), *patterns],
+            [json.dumps([*self._titled, *self._titled_by_words]), *patterns],
         )
 
     def _may_match(self, *values: Any) -> bool:
@@ -209,16 +237,14 @@ class _Search:
             return False
         if raw.isascii() and self._needle.is_ascii:
             return self._needle.may_be_in(raw)
-        return self._needle.is_in(_decode(raw))
+        text = _decode(raw)
+        return self._needle.is_in(text) or self._needle.has_words_in(text)
 
-    def _match(self, row: int, at: int | None) -> Match | None:
+    def _read(self, row: int, at: int | None) -> Match:
         sql = """select cast(conversation_id as text), cast(role as blob), cast(content as blob)
           from messages where rowid = ?"""
         ((conversation, raw_role, raw_content),) = self._db.execute(sql, (row,))
         content = _decode(raw_content)
-        is_match = conversation in self._title_matches
-        if self._needle and not is_match and not self._needle.is_in(content):
-            return None
         role = None
         if raw_role is not None:
             role = _text(raw_role)
@@ -264,26 +290,20 @@ ESCAPES_FOLDED_TO_ASCII = tuple(
 
 
 class Needle:
-    """A query to be found in many texts: either literally, or all of its words."""
+    """A query to be found in many texts: literally, or all of its words."""
 
     def __init__(self, query: str) -> None:
         self._query = fold(query)
         self._words = re.findall(r"\w+", self._query)
-        self._spaced_words = {word for word in self._words if indexable(word) == word}
+        self._tokens = set(tokens(query))
         self._ascii_runs = [run.encode() for run in re.findall("[a-z0-9]+", self._query)]
         self.is_ascii = all(word.isascii() for word in self._words or [self._query])
 
     def is_in(self, text: str) -> bool:
-        """Whether the text matches."""
-        folded = comparable(text)
-        if self._query in folded:
-            return True
-        return bool(self._words) and all(self._has_word(folded, word) for word in self._words)
+        return self._query in comparable(text)
 
-    def _has_word(self, folded: str, word: str) -> bool:
-        if word in self._spaced_words:
-            return _has_whole_word(folded, word)
-        return word in folded
+    def has_words_in(self, text: str) -> bool:
+        return has_all_words(text, self._tokens)
 
     def may_be_in(self, raw: bytes) -> bool:
         """A quick check of a stored form in ASCII: False only if the text does not match."""
@@ -296,21 +316,6 @@ class Needle:
         """LIKE patterns that all match a text with the words, in JSON that escapes non-ASCII."""
         patterns = (_pattern(word) for word in self._words or [self._query])
         return [pattern for pattern in patterns if pattern.strip("%_")]
-
-
-def _has_whole_word(text: str, word: str) -> bool:
-    start = text.find(word)
-    while start >= 0:
-        end = start + len(word)
-        neighbours = text[start - 1 : start], text[end : end + 1]
-        if not any(map(_is_word_character, neighbours)):
-            return True
-        start = text.find(word, start + 1)
-    return False
-
-
-def _is_word_character(character: str) -> bool:
-    return character.isalnum() or character == "_"
 
 
 def _pattern(word: str) -> str:

@@ -79,11 +79,6 @@ class MessageList(ResponseBody):
 
     messages: list[Message]
     total: int = Field(description="Number of matching messages on all pages.")
-    exact: bool = Field(
-        True,
-        description="False, and only then present, if the search was stopped because it took too "
-        "long: there may be more matches.",
-    )
 
 
 class MessagePage(ResponseBody):

@@ -147,5 +147,10 @@ class TextSearch(ABC):
 
     @reader
     @abstractmethod
-    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
-        """The newest passages that contain `text` or all its words, or whose title does."""
+    def recent(
+        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
+    ) -> list[Candidate]:
+        """The newest passages that contain `text`, or whose title does.
+
+        With `by_words`, those that contain all its words.
+        """

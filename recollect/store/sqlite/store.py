@@ -217,6 +217,14 @@ class SqliteStore(SqlStore[Connection]):
 
     # -- text search ---
 
+    def _search(self, work: Callable[[Connection], T]) -> T:
+        def search(db: Connection) -> T:
+            if _has_volumes(db):
+                db.keys_with_symbols = self._index_folder.volumes.keys_with_symbols
+            return work(db)
+
+        return super()._search(search)
+
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         def work(db: Connection) -> list[int]:
             resolved_filter = resolve_filter(db, filter)

@@ -274,10 +274,12 @@ class AudienceStore(StoreView):
             return self._store.newest(filter, limit, offset, by_document)
         return self._page(self._store.newest(filter, MAX_COUNTED, 0), limit, offset, by_document)
 
-    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+    def recent(
+        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
+    ) -> list[Candidate]:
         request = limit
         while True:
-            candidates = self._store.recent(text, filter, request)
+            candidates = self._store.recent(text, filter, request, by_words)
             visible = self._visible_candidates(candidates)
             if len(visible) >= limit or len(candidates) < request:
                 return visible[:limit]

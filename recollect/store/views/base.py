@@ -281,8 +281,10 @@ class StoreView(Store):
     ) -> tuple[list[Candidate], int]:
         return self._store.newest(filter, limit, offset, by_document)
 
-    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
-        return self._store.recent(text, filter, limit)
+    def recent(
+        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
+    ) -> list[Candidate]:
+        return self._store.recent(text, filter, limit, by_words)
 
     # -- vectors ---
 

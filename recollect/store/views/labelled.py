@@ -51,8 +51,10 @@ class LabelledStore(StoreView):
         candidates, total = self._store.newest(filter, limit, offset, by_document)
         return self._label(candidates), total
 
-    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
-        return self._label(self._store.recent(text, filter, limit))
+    def recent(
+        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
+    ) -> list[Candidate]:
+        return self._label(self._store.recent(text, filter, limit, by_words))
 
     def find_substring(
         self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False

@@ -166,10 +166,7 @@ def search_messages(
         message_shape(mask_passage(passage, audience), conversation)
         for conversation, passage in matches.messages
     ]
-    body: dict[str, Any] = {"messages": messages, "total": matches.total}
-    if not matches.exact:
-        body["exact"] = False
-    return json_response(body)
+    return json_response({"messages": messages, "total": matches.total})
 
 
 @router.get(

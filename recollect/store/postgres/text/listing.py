@@ -19,7 +19,7 @@ from recollect.store.postgres.text.substring import (
     all_words_query,
     documents_with_title,
     long_words,
-    passages_containing,
+    passages_with_all_words,
     passages_with_text,
 )
 from recollect.store.sql.reading.candidates import COLUMNS, decode_candidates
@@ -151,7 +151,9 @@ def find_substring(
     return SubstringMatches(decode_candidates(rows), total)
 
 
-def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+def recent(
+    db: Connection, text: str | None, filter: Filter, limit: int, by_words: bool
+) -> list[Candidate]:
     """See Store.recent.
 
     A few matches are collected and sorted. With many matches, a scan from the newest passage soon
@@ -159,10 +161,13 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
     """
     if text is None:
         return _newest_page(db, *_scan(db, filter), limit, 0) if limit else []
-    documents = documents_with_title(db, text, few_documents(db, filter))
-    keys = passages_containing(db, text)
+    documents = documents_with_title(db, text, few_documents(db, filter), by_words)
+    if by_words:
+        keys = passages_with_all_words(db, text)
+    else:
+        keys = passages_with_text(db, text)
     if keys is None:
-        return _scan_recent(db, text, documents, filter, limit)
+        return _scan_recent(db, text, documents, filter, limit, by_words)
     where, values = candidate_conditions(filter)
     rows = db.rows(
         f"""select {COLUMNS} from (
@@ -176,22 +181,19 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
 
 
 def _scan_recent(
-    db: Connection, text: str, documents: list[int], filter: Filter, limit: int
+    db: Connection, text: str, documents: list[int], filter: Filter, limit: int, by_words: bool
 ) -> list[Candidate]:
     """The newest passages that match the text or belong to one of the documents."""
-    is_match = f"{CONTAINS} or p.document = any(?::bigint[])"
-    match_values: list[Any] = [fold(text), documents]
-    words_query = all_words_query(text)
-    if words_query:
+    is_match, match_values = CONTAINS, [fold(text)]
+    if by_words:
         words = long_words(text)
-        has_words = " and ".join(["t.words @@ ?::tsquery", *[CONTAINS] * len(words)])
-        is_match = f"({has_words}) or {is_match}"
-        match_values = [words_query, *words, *match_values]
+        is_match = " and ".join(["t.words @@ ?::tsquery", *[CONTAINS] * len(words)])
+        match_values = [all_words_query(text), *words]
     where, values = _scan_conditions(db, filter)
     rows = db.rows(
         f"""select {COLUMNS} from {passages_and_words(db)}
-        where p.owner = ?::integer and ({is_match}) and {where}
+        where p.owner = ?::integer and ({is_match} or p.document = any(?::bigint[])) and {where}
         order by {_NEWEST_FIRST} limit ?""",
-        (db.owner, *match_values, *values, limit),
+        (db.owner, *match_values, documents, *values, limit),
     )
     return decode_candidates(rows)

@@ -31,15 +31,18 @@ def long_words(text: str) -> list[str]:
     return [word for word in tokens(text) if len(word) >= LONGEST]
 
 
-def documents_with_title(db: Connection, text: str, documents: list[int] | None) -> list[int]:
+def documents_with_title(
+    db: Connection, text: str, documents: list[int] | None, by_words: bool
+) -> list[int]:
     """The documents whose title contains the text literally, or all its words.
 
     None means all documents.
     """
-    words = sorted(set(tokens(text)))
-    has_words = " and ".join(["strpos(d.title_words, ?) > 0"] * len(words)) or "false"
-    where = f"(strpos(d.folded_title, ?) > 0 or ({has_words}))"
-    values: list[object] = [fold(text), *(f" {word} " for word in words)]
+    where = "strpos(d.folded_title, ?) > 0"
+    values: list[object] = [fold(text)]
+    if by_words:
+        values = [f" {word} " for word in sorted(set(tokens(text)))]
+        where = " and ".join(["strpos(d.title_words, ?) > 0"] * len(values)) or "false"
     if documents is not None:
         where += " and d.key = any(?::bigint[])"
         values.append(documents)
@@ -50,26 +53,17 @@ def documents_with_title(db: Connection, text: str, documents: list[int] | None)
     return [key for (key,) in rows]
 
 
-def passages_containing(db: Connection, text: str) -> list[int] | None:
-    """The passages that contain the text literally, or all its words.
-
-    None if there are many, or if the index cannot narrow them down.
-    """
-    literal_query = _literal_query(db, text)
-    if literal_query is None or long_words(text):
+def passages_with_all_words(db: Connection, text: str) -> list[int] | None:
+    """The passages that contain all words of the text; None if there are many."""
+    if long_words(text):
         return None
     words_query = all_words_query(text)
     # A GIN index does not store labels, so words in titles are excluded in a second step.
-    with_words = _newest(db, words_query.replace(":D", ""))
-    if len(with_words) == _MANY:
-        return None
-    with_fragments = _newest(db, literal_query)
-    if len(with_fragments) == _MANY:
+    keys = _newest(db, words_query.replace(":D", ""))
+    if len(keys) == _MANY:
         return None
     in_content = "(not t.opening or t.words @@ ?::tsquery)"
-    matches = _select(db, with_words, in_content, words_query)
-    matches |= _select(db, with_fragments, CONTAINS, fold(text))
-    return sorted(matches)
+    return sorted(_select(db, keys, in_content, words_query))
 
 
 def passages_with_text(db: Connection, text: str) -> list[int] | None:

@@ -46,7 +46,9 @@ class TextQueries(Protocol):
         self, db: Any, filter: Filter, limit: int, offset: int, by_document: bool
     ) -> tuple[list[Candidate], int]: ...
 
-    def recent(self, db: Any, text: str | None, filter: Filter, limit: int) -> list[Candidate]: ...
+    def recent(
+        self, db: Any, text: str | None, filter: Filter, limit: int, by_words: bool
+    ) -> list[Candidate]: ...
 
 
 class SqlTextSearch(SqlTransactions[Connection], TextSearch):
@@ -108,10 +110,12 @@ class SqlTextSearch(SqlTransactions[Connection], TextSearch):
             lambda db: self._text.newest(db, resolve_filter(db, filter), limit, offset, by_document)
         )
 
-    def recent(self, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
+    def recent(
+        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
+    ) -> list[Candidate]:
         literal = _literal(text) if text else text
         return self._search(
-            lambda db: self._text.recent(db, literal, resolve_filter(db, filter), limit)
+            lambda db: self._text.recent(db, literal, resolve_filter(db, filter), limit, by_words)
         )
 
     def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:

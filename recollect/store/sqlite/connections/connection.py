@@ -69,6 +69,8 @@ class Connection(apsw.Connection):
     codec: Codec
     unlocked_stamp: FileStamp | None = None
     """If this connection reads without locks: the files as they were when it was opened."""
+    keys_with_symbols: Callable[[Connection, Sequence[str], int], list[int] | None] | None = None
+    """The keys of the passages that may have some symbols (`VolumeIndex`), if there are volumes."""
 
     _shared: SharedResults
     _memo: Memo | None = None

@@ -37,9 +37,7 @@ def translate_error(error: apsw.Error, path: Path) -> RecollectError:
                 f"{LIMITS.write_wait_seconds:g} seconds. Try again when it is done."
             )
         case apsw.InterruptError():
-            return SearchTimeout(
-                "The search took too long and was stopped. Use rarer words or a narrower filter."
-            )
+            return SearchTimeout()
         case apsw.NotADBError() if is_encrypted(path):
             return DamagedLibrary(
                 f"{path} cannot be decrypted: it is damaged, or not encrypted with the key of its "

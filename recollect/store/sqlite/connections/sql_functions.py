@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from recollect.language.text import comparable, fold, indexable, storable, tokens
+from recollect.language.text import comparable, fold, has_all_words, storable, tokens
 from recollect.store.sql.encoding import load
 from recollect.store.sql.reading import human_only
 from recollect.store.sql.tags import tag_columns
@@ -32,17 +32,6 @@ def add_sql_functions(db: apsw.Connection, codec: Codec) -> None:
     db.create_scalar_function("folded_tags", _folded_tags, 1, deterministic=True)
     db.create_scalar_function("is_human_only", _is_human_only, 3, deterministic=True)
     db.create_scalar_function("tag_names", _tag_names, 1, deterministic=True)
-
-
-def has_all_words(text: str, words: set[str]) -> bool:
-    """Whether a text has all of some words; False if there are none."""
-    if not words:
-        return False
-    indexable_text = indexable(text)
-    # Most texts fail this cheap test, so few of them are split into words.
-    if not all(word in indexable_text for word in words):
-        return False
-    return words <= set(title_words(text).split())
 
 
 def title_words(title: str) -> str:

@@ -20,13 +20,14 @@ A dictionary contains fragments of the texts it was trained on. It is trained on
 from __future__ import annotations
 
 from binascii import unhexlify
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import DAMAGE_ADVICE, DamagedLibrary
+from recollect.language.text import comparable
 from recollect.store.sql.writing.passages import COLUMNS
 
 if TYPE_CHECKING:
@@ -232,6 +233,23 @@ class Codec:
             else self._decompress_frame(body).partition(_SEPARATOR)[0].decode()
             for body in bodies
         ]
+
+    def finder(self, folded: str) -> Callable[[str | bytes], bool]:
+        """A function that says whether the content in a column `body` contains a folded text.
+
+        A scan calls it for every message. Most are ASCII, and are compared as bytes.
+        """
+        needle = folded.encode()
+
+        def is_found(body: str | bytes) -> bool:
+            if isinstance(body, bytes):
+                text = self._decompress_frame(body)
+                if text.isascii() and needle not in text.lower() and b"\x1b" not in text:
+                    return False
+                body = text.partition(_SEPARATOR)[0].decode()
+            return folded in comparable(body)
+
+        return is_found
 
     def _decompress(self, body: bytes) -> bytes:
         # Both columns of a row are often read one after the other.

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
+from recollect.errors import SearchTimeout
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.text import comparable, fold
+from recollect.language.text import fold
 from recollect.language.words.stem import related_words, stem
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
@@ -25,11 +27,10 @@ from recollect.store.sqlite.passages.scans import Scan, scan_by_date, scan_by_ke
 from recollect.store.sqlite.text.substring import (
     MAX_SORTED_MATCHES,
     KeyQuery,
+    candidates_for_text,
     documents_titled,
-    passages_containing,
     passages_with_all_words,
     passages_with_word_part,
-    passages_with_words_around,
     words_of,
 )
 from recollect.store.values import Candidate, SubstringMatches
@@ -54,6 +55,9 @@ _CONTENT = Candidate._fields.index("content")
 _CANDIDATE_CACHE = CandidateCache()
 # Passages without a date come last.
 _NEWEST_FIRST = "p.created_at desc, p.key desc"
+_NO_LIMIT = -1
+# A scan leaves the rest of the time to read the page that it found.
+_SCAN_SHARE = 0.9
 # Variants are added to the query, so their number is bounded.
 _MAX_VARIANTS = 50
 _MAX_WORDS_IN_MEMORY = 200_000  # about 2 MB for each connection
@@ -206,23 +210,34 @@ def _terms_of_language(db: Connection, word: str, language: Language) -> set[str
     return {term for (term,) in rows}
 
 
-# -- scans ---
+# -- literal text ---
 
 
 def find_substring(
-    db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool
+    db: Connection,
+    text: str,
+    filter: Filter,
+    limit: int,
+    offset: int,
+    by_document: bool,
 ) -> SubstringMatches:
-    """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
+    """See Store.find_substring. If the text is frequent, this is a scan."""
     documents = few_documents(db, filter)
-    scan = scan_by_date(db, filter, documents)
-    if documents is None or not _are_short(db, documents):
+    if not by_document and (documents is None or not _are_short(db, documents)):
         matches = passages_with_word_part(db, text)
-        if matches is not None and not by_document:
+        if matches is not None:
             return _indexed_matches(db, matches, filter, limit, offset)
-        keys = passages_with_words_around(db, text)
-        if keys is not None:
-            scan = _scan_keys(keys, filter, scan)
-    return _scanned_matches(db, text, scan, limit, offset, by_document)
+    scan = _literal_scan(db, text, filter, documents, [])
+    found, is_complete = _scan_texts(db, text, scan, set(), _NO_LIMIT)
+    if by_document:
+        newest: dict[int, int] = {}
+        for key, document in found:
+            newest.setdefault(document, key)
+        keys = list(newest.values())
+    else:
+        keys = [key for key, _ in found]
+    page = _in_order(db, keys[offset : offset + limit])
+    return SubstringMatches(page, len(keys), is_complete)
 
 
 def _are_short(db: Connection, documents: Sequence[int]) -> bool:
@@ -230,6 +245,34 @@ def _are_short(db: Connection, documents: Sequence[int]) -> bool:
     members, value = db.in_list(documents)
     count = db.get(f"select sum(passages) from document where key in ({members})", (value,))
     return (count or 0) <= MAX_SORTED_MATCHES
+
+
+def _literal_scan(
+    db: Connection,
+    text: str,
+    filter: Filter,
+    documents: Sequence[int] | None,
+    titled: Sequence[int],
+) -> Scan:
+    """Visit the passages that may contain a text, and those of the documents `titled`.
+
+    `documents` are those that pass the filter, if they are few.
+    """
+    scan = scan_by_date(db, filter, documents)
+    if documents is not None and _are_short(db, documents):
+        return scan
+    keys = candidates_for_text(db, text)
+    if keys is None:
+        return scan
+    if titled:
+        keys.update(_keys_in(db, titled))
+    return _scan_keys(sorted(keys), filter, scan)
+
+
+def _keys_in(db: Connection, documents: Sequence[int]) -> set[int]:
+    members, value = db.in_list(documents)
+    rows = db.execute(f"select key from passage where document in ({members})", (value,))
+    return {key for (key,) in rows}
 
 
 def _scan_keys(keys: Sequence[int], filter: Filter, scan: Scan) -> Scan:
@@ -246,31 +289,28 @@ def _scan_keys(keys: Sequence[int], filter: Filter, scan: Scan) -> Scan:
     return Scan(source, where, [json.dumps(keys), *values])
 
 
-def _scanned_matches(
-    db: Connection, text: str, scan: Scan, limit: int, offset: int, by_document: bool
-) -> SubstringMatches:
-    """A page of the passages that contain a text. All texts of the scan are read, if in time."""
+def _scan_texts(
+    db: Connection, text: str, scan: Scan, titled: AbstractSet[int], limit: int
+) -> tuple[list[tuple[int, int]], bool]:
+    """The newest passages of a scan that contain a text, or whose documents are in `titled`.
+
+    Each with its document, up to a limit, and whether there was time for that.
+    """
+    source, values = _joined(scan)
     rows = db.execute(
-        f"""select p.key, p.document, p.content from {scan.source}
-        cross join document d on d.key = p.document
-        where {scan.where} order by {_NEWEST_FIRST}""",
-        scan.values,
+        f"select p.key, p.document, p.body from {source} order by {_NEWEST_FIRST}", values
     )
-    folded = fold(text)
-    keys: list[int] = []
-    listed_documents: set[int] = set()
-    is_complete = True
-    end = time.thread_time() + LIMITS.search_cpu_seconds
-    for key, document, content in rows:
-        if document not in listed_documents and folded in comparable(content):
-            keys.append(key)
-            if by_document:
-                listed_documents.add(document)
+    contains = db.codec.finder(fold(text))
+    end = time.thread_time() + _SCAN_SHARE * LIMITS.search_seconds
+    found: list[tuple[int, int]] = []
+    for key, document, body in rows:
+        if document in titled or contains(body):
+            found.append((key, document))
+            if len(found) == limit:
+                break
         if time.thread_time() > end:
-            is_complete = False
-            break
-    page = _in_order(db, keys[offset : offset + limit])
-    return SubstringMatches(page, len(keys), is_complete)
+            return found, False
+    return found, True
 
 
 def _in_order(db: Connection, keys: Sequence[int]) -> list[Candidate]:
@@ -291,6 +331,9 @@ def _indexed_matches(
     )
     keys = [key for (key,) in rows]
     return SubstringMatches(_in_order(db, keys[offset : offset + limit]), len(keys))
+
+
+# -- by date ---
 
 
 def newest(
@@ -323,17 +366,26 @@ def _joined(scan: Scan) -> tuple[str, list[Any]]:
     return f"{source} where {scan.where}", scan.values
 
 
-def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list[Candidate]:
-    """See Store.recent.
-
-    A few matches are collected and sorted. If there are many, a scan from the newest passage soon
-    finds enough of them.
-    """
+def recent(
+    db: Connection,
+    text: str | None,
+    filter: Filter,
+    limit: int,
+    by_words: bool,
+) -> list[Candidate]:
+    """See Store.recent."""
     documents = few_documents(db, filter)
+    if text is not None and not by_words:
+        titled = list(documents_titled(db, text, documents))
+        scan = _literal_scan(db, text, filter, documents, titled)
+        found, is_complete = _scan_texts(db, text, scan, set(titled), limit)
+        if not is_complete:
+            raise SearchTimeout
+        return _in_order(db, [key for key, _ in found])
     scan = scan_by_date(db, filter, documents)
     if text is not None:
-        titled = json.dumps(list(documents_titled(db, text, documents)))
-        scan = _scan_matches(db, text, filter, scan, titled)
+        titled = list(documents_titled(db, text, documents, by_words=True))
+        scan = _scan_words(db, text, filter, scan, json.dumps(titled))
     rows = db.execute(
         f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
         where {scan.where} order by {_NEWEST_FIRST} limit ?""",
@@ -342,22 +394,21 @@ def recent(db: Connection, text: str | None, filter: Filter, limit: int) -> list
     return _candidates(db, rows)
 
 
-def _scan_matches(db: Connection, text: str, filter: Filter, scan: Scan, titled: str) -> Scan:
-    """Scan the passages that contain a text, or whose documents are in the JSON array `titled`."""
+def _scan_words(db: Connection, text: str, filter: Filter, scan: Scan, titled: str) -> Scan:
+    """Scan the passages with all words of a text, or whose documents are in the array `titled`.
+
+    A few matches are collected and sorted. If there are many, a scan from the newest passage soon
+    finds enough of them.
+    """
     in_titled = "p.document in (select value from json_each(?))"
     words = passages_with_all_words(db, text)
     if words.is_frequent(db):
-        # A scan soon finds enough of them, while listing all that match takes long.
-        condition = f"(contains(p.content, ?) or has_all_words(p.content, ?) or {in_titled})"
-        return _with_condition(scan, condition, [fold(text), words_of(text), titled])
-    query = passages_containing(db, text)
-    if query is None:
-        condition = f"(p.key in ({words.sql}) or contains(p.content, ?) or {in_titled})"
-        return _with_condition(scan, condition, [*words.values, fold(text), titled])
-    keys = query.keys_if_few(db)
+        condition = f"(has_all_words(p.content, ?) or {in_titled})"
+        return _with_condition(scan, condition, [words_of(text), titled])
+    keys = words.keys_if_few(db)
     if keys is None:
-        condition = f"(p.key in ({query.sql}) or {in_titled})"
-        return _with_condition(scan, condition, [*query.values, titled])
+        condition = f"(p.key in ({words.sql}) or {in_titled})"
+        return _with_condition(scan, condition, [*words.values, titled])
     source = """(select value as key from json_each(?) union
       select key from passage where document in (select value from json_each(?))
       ) f cross join passage p on p.key = f.key"""

@@ -11,23 +11,23 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from recollect.language.symbol_names import symbol_name
-from recollect.language.text import comparable, fold, indexable, indexable_fragment
+from recollect.language.symbol_pairs import symbol_pairs
+from recollect.language.text import comparable, fold, has_all_words, indexable, indexable_fragment
 from recollect.settings import LIMITS
 from recollect.store.sql.statistics import long_passages
 from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.connections.sql_functions import has_all_words
 from recollect.store.sqlite.text.fts_query import MAX_TERM_CHARACTERS, quote, quote_term
 from recollect.store.sqlite.text.index_layout import has_positions
 from recollect.store.sqlite.text.text_index import WORD, is_vocabulary_behind
 
 # With more matches, scanning from the newest passage finds enough of them sooner than sorting all.
 MAX_SORTED_MATCHES = 3_000
-# A scan is as fast as reading every fourth passage by its key.
-_SCANNED_SHARE = 4
+# A scan is as fast as reading every second passage by its key.
+_SCANNED_SHARE = 2
+# More passages cannot be read in the time that a search has.
+_MAX_READ = 150_000
 # A scan finds a page of what one in fifty passages has before all of that is listed.
 _FREQUENT_SHARE = 50
-# If one in twenty passages has all words of a text, listing those with longer words takes too long.
-_VERY_FREQUENT_SHARE = 20
 # FTS5 finds no token in this, so it matches nothing.
 _NO_TERM = "\x1f"
 
@@ -45,36 +45,11 @@ class KeyQuery(NamedTuple):
             return None
         return json.dumps([key for (key,) in rows])
 
-    def is_frequent(self, db: Connection, share: int = _FREQUENT_SHARE) -> bool:
-        """Whether a scan from the newest passage soon finds a page of them.
-
-        That is if at least one in `share` passages is among them.
-        """
-        limit = max(MAX_SORTED_MATCHES, _share_of_passages(db, share))
+    def is_frequent(self, db: Connection) -> bool:
+        """Whether a scan from the newest passage soon finds a page of them."""
+        limit = max(MAX_SORTED_MATCHES, _share_of_passages(db, _FREQUENT_SHARE))
         sql = f"select count(*) from ({self.sql} limit {limit})"
         return bool(db.get(sql, self.values) == limit)
-
-
-def passages_containing(db: Connection, text: str) -> KeyQuery | None:
-    """The passages that contain the text or all its words, or None if the index cannot tell.
-
-    It cannot while the vocabulary is behind, or if too many words contain the fragments.
-    """
-    if is_vocabulary_behind(db):
-        return None
-    query = _enclosing_words_query(db, text)
-    if query is None:
-        return None
-    if _is_exact(text, query):
-        return _content_matches(db, query, _contains_text(text))
-    words = passages_with_all_words(db, text)
-    matches = _title_or_content_matches(db, query)
-    condition, value = _contains_text(text)
-    return KeyQuery(
-        f"{words.sql} union select p.key from ({matches.sql}) m join passage p on p.key = m.key "
-        f"where {condition}",
-        [*words.values, *matches.values, value],
-    )
 
 
 def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
@@ -87,24 +62,37 @@ def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
     return _content_matches(db, query, _contains_text(text))
 
 
-def passages_with_words_around(db: Connection, text: str) -> list[int] | None:
-    """The keys of the passages whose words could contain the text.
+def candidates_for_text(db: Connection, text: str) -> set[int] | None:
+    """The keys of the passages whose symbols and words could contain the text.
 
-    None if the index cannot tell, or if there are so many that a scan is as fast.
+    None if no index can tell, or if there are so many that a scan is as fast.
     """
+    limit = max(MAX_SORTED_MATCHES, min(_share_of_passages(db, _SCANNED_SHARE), _MAX_READ))
+    symbols = symbol_pairs(fold(text))
+    found = None
+    if symbols and db.keys_with_symbols:
+        found = db.keys_with_symbols(db, sorted(symbols), limit)
+    if found is None:
+        return _keys_with_words_around(db, text, limit)
+    keys = set(found)
+    if len(keys) > MAX_SORTED_MATCHES:
+        by_words = _keys_with_words_around(db, text, limit)
+        if by_words is not None:
+            keys &= by_words
+    return keys
+
+
+def _keys_with_words_around(db: Connection, text: str, limit: int) -> set[int] | None:
     if is_vocabulary_behind(db) or long_passages(db):
-        return None
-    if passages_with_all_words(db, text).is_frequent(db, _VERY_FREQUENT_SHARE):
         return None
     query = _enclosing_words_query(db, text)
     if query is None:
         return None
-    limit = max(MAX_SORTED_MATCHES, _share_of_passages(db, _SCANNED_SHARE))
     matches = _title_or_content_matches(db, query)
     rows = db.rows(f"{matches.sql} limit ?", (*matches.values, limit))
     if len(rows) == limit:
         return None
-    return [key for (key,) in rows]
+    return {key for (key,) in rows}
 
 
 def _share_of_passages(db: Connection, share: int) -> int:
@@ -125,8 +113,10 @@ def passages_with_all_words(db: Connection, text: str) -> KeyQuery:
     return _content_matches(db, query, ("has_all_words(p.content, ?)", words))
 
 
-def documents_titled(db: Connection, text: str, documents: Sequence[int] | None) -> Iterator[int]:
-    """The documents whose title contains the text or all its words.
+def documents_titled(
+    db: Connection, text: str, documents: Sequence[int] | None, by_words: bool = False
+) -> Iterator[int]:
+    """The documents whose title contains the text, or all its words.
 
     `documents` limits the search to these keys.
     """
@@ -138,7 +128,7 @@ def documents_titled(db: Connection, text: str, documents: Sequence[int] | None)
     folded_text = fold(text)
     words = set(WORD.findall(indexable(text)))
     for key, title in db.execute(sql, values):
-        if folded_text in comparable(title) or has_all_words(title, words):
+        if has_all_words(title, words) if by_words else folded_text in comparable(title):
             yield key
 
 

@@ -20,8 +20,9 @@ from recollect.store.sqlite.files.checksums import (
     write_durably,
 )
 
-FORMAT = 3
-"""Since 2, the newest passages come first. Since 3, every kind has an index."""
+FORMAT = 4
+"""Since 2, the newest passages come first. Since 3, every kind has an index. Since 4, there are
+symbols."""
 MANIFEST = "volume.json"
 
 
@@ -45,6 +46,7 @@ def schema() -> tantivy.Schema:
     """The fields of a passage in an index."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name="whitespace")
+    builder.add_text_field("symbols", tokenizer_name="whitespace", index_option="basic")
     builder.add_unsigned_field("key", fast=True, indexed=True)
     builder.add_unsigned_field("document", indexed=True)
     builder.add_text_field("role", tokenizer_name="raw", index_option="basic")

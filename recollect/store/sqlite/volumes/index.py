@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from operator import itemgetter
@@ -205,6 +205,29 @@ class VolumeIndex:
             fts_match.count_matches(db, node, None, key_range, limit) for key_range in fts_ranges
         ]
         return sum(results) + sum(count for count, _ in counts)
+
+    def keys_with_symbols(
+        self, db: Connection, symbols: Sequence[str], limit: int
+    ) -> list[int] | None:
+        """The keys of the passages that may have these symbols; None if there are more than that.
+
+        These are also the passages that are in no volume, or have changed.
+        """
+        snapshot = self._snapshot(db)
+        keys = [*snapshot.changed.keys]
+        for first, last in snapshot.gaps:
+            keys += range(first, min(last, first + limit) + 1)
+        for _, volume in snapshot.volumes:
+            if len(keys) > limit:
+                return None
+            try:
+                found = volume.keys_with_symbols(symbols, limit - len(keys))
+            except UnreadableVolume:
+                return None
+            if found is None:
+                return None
+            keys += found
+        return keys
 
     def _matches_of_most_frequent(self, db: Connection, node: Or, filter: Filter) -> int:
         """The number of passages in volumes that have the most frequent of several words."""

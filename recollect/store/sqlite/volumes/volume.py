@@ -98,6 +98,17 @@ class Volume:
                 total -= index.count(all_of([query, among_keys]))
         return total
 
+    def keys_with_symbols(self, symbols: Sequence[str], limit: int) -> list[int] | None:
+        """The keys of all passages with these symbols, changed ones included; None if too many.
+
+        See `language.symbol_pairs`.
+        """
+        query = all_of([any_value("symbols", [symbol]) for symbol in symbols])
+        indexes = self._indexes(True)
+        if sum(index.count(query) for index in indexes) > limit:
+            return None
+        return [key for index in indexes for key in index.matching_keys(query)]
+
     def frequencies(
         self, words: Sequence[str], hidden: bool, kinds: Sequence[str] = ()
     ) -> list[int]:

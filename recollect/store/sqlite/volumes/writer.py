@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import tantivy
 
+from recollect.language.symbol_pairs import symbol_pairs
+from recollect.language.text import comparable
 from recollect.model.kinds import CONVERSATION
 from recollect.store.sqlite.text.text_index import prepare_text
 from recollect.store.sqlite.volumes.format import (
@@ -151,6 +153,7 @@ class _IndexWriter:
             # A separate value, so that no phrase runs from the title into the content.
             entry.add_text("text", split_words(prepare_text(row.title)))
         entry.add_text("text", split_words(prepare_text(row.content)))
+        entry.add_text("symbols", " ".join(symbol_pairs(comparable(row.content))))
         entry.add_unsigned("key", row.key)
         entry.add_unsigned("document", row.document)
         if row.role is not None:

@@ -175,7 +175,7 @@ def _parse_query(value: Any) -> str | None:
         raise ToolError("Error: Invalid query: expected a string.")
     query = text.storable(value).strip()
     try:
-        check_size(query)
+        check_size(query, settings.LIMITS.long_query_bytes)
     except RecollectError as error:
         raise ToolError(f"Error: Invalid query: {error}") from error
     return query or None
