@@ -1020,11 +1020,15 @@ def test_concurrent_calls_are_limited(
         future = pool.submit(ann.post, call())
         assert probe.started.acquire(timeout=TIMEOUT)
         other = HttpUser(ann.address, ann.key, ann.user)
-        answer = other.post(call())
-        assert (answer.status_code, code(answer)) == (200, -32000)
-        assert other.ask(call()).status_code == 429
+        answers = [other.post(call(name, query="xy")) for name in ("msg_search", "search")]
+        resources = other.ask(message("resources/list"))
         probe.release.set()
         assert "result" in future.result(TIMEOUT).json()
+    busy = "Too many concurrent calls. Try again."
+    for answer, text in zip(answers, (json.dumps({"error": busy}), busy), strict=True):
+        result = answer.json()["result"]
+        assert (result["isError"], result["content"][0]["text"]) == (True, text)
+    assert (resources.status_code, code(resources)) == (429, -32000)
 
 
 def test_the_number_of_concurrent_searches_is_limited(

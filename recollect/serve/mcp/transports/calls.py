@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
 
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreBusy
 from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http.checks import limits
 from recollect.serve.http.error_responses import Problem
@@ -74,6 +74,8 @@ class ServiceContext(Context):
         self._service = service
         self._principal = principal
         self._is_local = principal.credential == LOCAL
+        self.refusal: str | None = None
+        """Why the server is too busy for this call. Its tool gets this instead of a library."""
         self.actor = current_actor()
 
     def use_session(self, session: Session) -> None:
@@ -88,12 +90,14 @@ class ServiceContext(Context):
     @property
     def place(self) -> Path | str | None:
         """Without authentication, the server belongs to one local user, like `recollect mcp`."""
-        if self._is_local:
+        if self._is_local and self.refusal is None:
             return self._service.place
         return None
 
     def library(self, *, create: bool = False) -> AbstractContextManager[Library]:
         assert self.user is not None
+        if self.refusal is not None:
+            raise StoreBusy(self.refusal)
         return self._service.libraries.borrow(self.user)
 
     def changes(self) -> AbstractContextManager[ChangeWaiter]:
@@ -233,9 +237,11 @@ class CallServer:
                     return await self._run_in_thread(caller, dispatcher, message, context)
                 async with caller.turn:
                     return await self._run_in_thread(caller, dispatcher, message, context)
-        except RpcError as error:
-            rpc_error = error
         except Problem as problem:
+            if isinstance(message, dict) and message.get("method") == "tools/call":
+                # SDKs throw protocol errors. So the tool answers, in the words of its contract.
+                context.refusal = problem.detail
+                return Reply.from_answer(dispatcher.handle(message, context))
             data = {"retryAfter": problem.retry_after}
             rpc_error = RpcError(TOO_BUSY, problem.detail, data=data)
         except Exception:  # the client must get a response to every request
@@ -297,9 +303,7 @@ class CallServer:
     def _count_call(self, user: str) -> _Count:
         is_full = self._running.total() >= LIMITS.mcp_calls
         if is_full or self._running[user] >= LIMITS.mcp_calls_each_user:
-            raise RpcError(
-                TOO_BUSY, "Too many concurrent calls. Try again.", data={"retryAfter": 1}
-            )
+            raise Problem(429, "Too many concurrent calls. Try again.", retry_after=1)
         return _Count(self._running, user)
 
     def count_connection(self, user: str) -> _Count:
