@@ -94,6 +94,7 @@ class AsyncLibrary:
     thread = _in_thread(Library.thread)
 
     find_id = _in_thread(Library.find_id)
+    find_session = _in_thread(Library.find_session)
     short_id = _in_thread(Library.short_id)
     resolve_id = _in_thread(Library.resolve_id)
     conversation = _in_thread(Library.conversation)

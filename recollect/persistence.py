@@ -7,24 +7,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from recollect.errors import NotFound
+from recollect.errors import Conflict, NotFound
 from recollect.language.text import identifier
 from recollect.library import Library
 from recollect.model.arguments import require_text
-from recollect.model.documents import Document, Json, Summary
+from recollect.model.documents import Document, Json
 from recollect.model.fields import conversation_shape, message_shape
-from recollect.model.sources import PROXY, RECOLLECT
+from recollect.model.search import Filter
+from recollect.model.sources import RECOLLECT
 from recollect.settings import LIMITS
-
-_FIELD_NAMES = {
-    "message_id": "id",
-    "tool_used": "tool",
-    "timestamp": "created_at",
-    "parent_id": "parent",
-}
-"""Fields of a message that the API names differently."""
 
 
 class PersistenceApi:
@@ -37,7 +31,7 @@ class PersistenceApi:
         self,
         conversation_id: str | None = None,
         session_id: str | None = None,
-        title: str = "",
+        title: str = "New Conversation",
         namespace: str = "default",
         metadata: Mapping[str, Json] | None = None,
     ) -> dict[str, Json]:
@@ -47,10 +41,15 @@ class PersistenceApi:
         belongs to another session, or the session has a conversation with another id.
         """
         require_text(namespace, "namespace")
-        if session_id is None and conversation_id is not None:
-            imported = self._imported(conversation_id)
-            if imported is not None:
-                return conversation_shape(imported)
+        session = session_id or conversation_id
+        existing = self._library.find_session(session) if session else None
+        if existing is not None:
+            if identifier(conversation_id or existing.id) != identifier(existing.id):
+                raise Conflict(
+                    f"Session {str(session)[:80]!r} already has the conversation "
+                    f"{existing.id[:80]!r}."
+                )
+            return conversation_shape(existing)
         conversation = Document(
             RECOLLECT.name,
             session_id or conversation_id or str(uuid.uuid4()),
@@ -64,17 +63,22 @@ class PersistenceApi:
             self._library.ensure_conversation(conversation, id=conversation_id)
         )
 
-    def _imported(self, conversation_id: str) -> Summary | None:
-        """The conversation with this id, if it is not known as the session of that name."""
-        if self._library.find_id(RECOLLECT.name, conversation_id) is not None:
-            return None
-        try:
-            summary = self._library.summary(conversation_id)
-        except NotFound:
-            return None
-        if identifier(summary.id) != identifier(conversation_id):
-            return None  # an abbreviation of another id
-        return summary
+    def list_conversations(
+        self,
+        limit: int = 50,
+        offset: int = 0,
+        namespace: str | None = None,
+        search_query: str | None = None,
+    ) -> list[dict[str, Json]]:
+        """A page of the conversations, last changed first.
+
+        `search_query` is a part of the title or of the id.
+        """
+        filter = Filter.of(projects=[namespace] if namespace else [])
+        summaries, _ = self._library.conversation_page(
+            filter, limit=limit, offset=offset, title=search_query or ""
+        )
+        return [conversation_shape(summary) for summary in summaries]
 
     def get_conversation(self, conversation_id: str) -> dict[str, Json]:
         """A conversation with its messages. Raises NotFound."""
@@ -83,12 +87,9 @@ class PersistenceApi:
         return {**conversation_shape(document), "messages": messages}
 
     def get_conversation_by_session(self, session_id: str) -> dict[str, Json] | None:
-        """The conversation of a session, also of one that the proxy recorded."""
-        for source in (RECOLLECT, PROXY):
-            conversation_id = self._library.find_id(source.name, session_id)
-            if conversation_id is not None:
-                return conversation_shape(self._library.summary(conversation_id))
-        return None
+        """The conversation of a session; None if there is none."""
+        conversation = self._library.find_session(session_id)
+        return None if conversation is None else conversation_shape(conversation)
 
     def get_messages(
         self, conversation_id: str, limit: int | None = None, offset: int = 0
@@ -115,22 +116,48 @@ class PersistenceApi:
         matches = self._library.find_text(query, conversation_id, limit, offset)
         return [message_shape(message, conversation) for conversation, message in matches.messages]
 
-    def add_message(self, conversation_id: str, role: str, content: str, **fields: Any) -> str:
-        """Add a message and return its id. With a `message_id`, the call can be repeated."""
-        renamed = {_FIELD_NAMES.get(name, name): value for name, value in fields.items()}
-        return self._library.add_message(conversation_id, role, content, **renamed)
+    def add_message(
+        self,
+        message_id: str | None,
+        conversation_id: str,
+        role: str,
+        content: str,
+        model: str | None = None,
+        tool_used: str | None = None,
+        attachments: Sequence[Json] | None = None,
+        citations: Sequence[Json] | None = None,
+        timestamp: str | None = None,
+        **fields: Any,
+    ) -> str:
+        """Add a message and return its id. With an id, the call can be repeated."""
+        fields |= {
+            "id": message_id,
+            "model": model,
+            "tool": tool_used,
+            "attachments": attachments or (),
+            "citations": citations or (),
+            "created_at": timestamp,
+            "parent": fields.pop("parent_id", None),
+        }
+        return self._library.add_message(conversation_id, role, content, **fields)
 
     def update_conversation(
         self,
         conversation_id: str,
         title: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
         namespace: str | None = None,
         tags: Sequence[str] | None = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> None:
-        """Change a conversation. Metadata keys that are not given stay. Raises NotFound."""
-        self._library.update_conversation(conversation_id, title, namespace, tags, metadata)
+    ) -> bool:
+        """Change a conversation; False if there is none. Metadata keys that are not given stay."""
+        with suppress(NotFound):
+            self._library.update_conversation(conversation_id, title, namespace, tags, metadata)
+            return True
+        return False
 
-    def delete_conversation(self, conversation_id: str) -> None:
-        """Delete a conversation for good. Raises NotFound."""
-        self._library.delete_conversation(conversation_id)
+    def delete_conversation(self, conversation_id: str) -> bool:
+        """Delete a conversation for good; False if there is none."""
+        with suppress(NotFound):
+            self._library.delete_conversation(conversation_id)
+            return True
+        return False

@@ -303,3 +303,9 @@ def test_a_path_that_cannot_be_written_is_an_error(
     with pytest.raises(InvalidInput, match="cannot be written"):
         library.export(downloads / name)
     assert sorted(path.name for path in downloads.rglob("*")) == ["file", "folder"]
+
+
+def test_markdown_names_a_model_only_under_assistants() -> None:
+    passages = [Passage(f"m{n}", role, "x", model="m-1") for n, role in enumerate(("user", "tool"))]
+    document = Document("chatgpt", "c1", "Title", passages=tuple(passages))
+    assert "Model:" not in as_markdown(document)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from recollect.errors import AmbiguousId, NotFound
+from recollect.language.text import identifier
 from recollect.library.core import LibraryCore
 from recollect.model.arguments import page_size
 from recollect.model.documents import Document, Passage, Summary, View
+from recollect.model.fields import session_of
+from recollect.model.kinds import CONVERSATION
+from recollect.model.sources import PROXY, RECOLLECT
 from recollect.store.abbreviations import require_id
 
 _LAST_POSITION = 2_000_000_000
@@ -18,6 +23,21 @@ class Reading(LibraryCore):
     def find_id(self, source: str, source_id: str) -> str | None:
         """The id of the document that a source knows by `source_id`, if the library has it."""
         return self._store.find_id(source, source_id)
+
+    def find_session(self, session: str) -> Summary | None:
+        """The conversation of a session, whatever saved or recorded it, or was imported from."""
+        for source in (RECOLLECT, PROXY):
+            id = self.find_id(source.name, session)
+            if id is not None:
+                return self.summary(id)
+        try:
+            summary = self.summary(session)
+        except (NotFound, AmbiguousId):
+            return None
+        is_session = (
+            identifier(summary.id) == identifier(session_of(summary)) == identifier(session)
+        )
+        return summary if is_session and summary.kind == CONVERSATION else None
 
     def short_id(self, id: str) -> str:
         """The first characters of the id of a conversation or item that no other id begins with."""

@@ -10,7 +10,7 @@ from recollect.language.text import iso
 from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.edited_fields import without_edited_fields
 from recollect.model.kinds import CONVERSATION
-from recollect.model.sources import RECOLLECT
+from recollect.model.sources import PROXY, RECOLLECT
 
 EXPORT_HEADER = {"format": "recollect", "version": 2}
 """What a file of exported conversations begins with. Version 1 used other names; see `own.py`."""
@@ -32,11 +32,11 @@ _MESSAGE_DEFAULTS: dict[str, Json] = {
 
 
 def session_of(document: Document | Summary) -> str:
-    """The session of a conversation. Conversations of Recollect itself are known by theirs."""
+    """The session of a conversation. Those that Recollect itself saves are known by theirs."""
     session = document.metadata.get("session_id")
     if session:
         return str(session)
-    if document.source == RECOLLECT.name:
+    if document.source in (RECOLLECT.name, PROXY.name):
         return document.source_id
     return document.id or document.source_id
 

@@ -125,7 +125,7 @@ def as_markdown(document: Document) -> str:
     ]
     for passage in messages:
         lines.append("### 👤 User" if passage.role == "user" else "### 🤖 Assistant")
-        if passage.model:
+        if passage.model and passage.role == "assistant":
             lines.append(f"*Model: {passage.model}*")
         lines += ["", passage.content, ""]
     return "\n".join(lines)

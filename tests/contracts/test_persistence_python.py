@@ -132,12 +132,12 @@ def test_calls_return_the_documented_shapes(library: recollect.Library) -> None:
     attachments, citations = [{"name": "a.png"}], [{"url": "https://example.org"}]
     moment = "2025-10-09T19:37:47.783681+00:00"
     id_ = db.add_message(
+        "m1",
         "c1",
         "user",
         "Hello",
-        message_id="m1",
-        model="m",
-        tool_used="t",
+        "m",
+        "t",
         attachments=attachments,
         citations=citations,
         timestamp=moment,
@@ -171,7 +171,7 @@ def test_messages_can_be_read_and_searched_in_pages(library: recollect.Library) 
     db = PersistenceApi(library)
     db.create_conversation("c1")
     for n in range(5):
-        db.add_message("c1", "user", f"python {n}", timestamp=f"2025-10-0{n + 1}")
+        db.add_message(f"m{n}", "c1", "user", f"python {n}", timestamp=f"2025-10-0{n + 1}")
     settle(library)
     page = db.get_messages("c1", limit=2, offset=1)
     assert [m["content"] for m in page] == ["python 1", "python 2"]
@@ -192,9 +192,9 @@ def test_saving_again_changes_nothing_and_a_different_message_is_a_conflict(
         with pytest.raises(Conflict):
             db.create_conversation(*arguments)
     for _ in range(2):
-        assert db.add_message("c1", "user", "Hello", message_id="m1") == "m1"
+        assert db.add_message("m1", "c1", "user", "Hello") == "m1"
     with pytest.raises(Conflict):
-        db.add_message("c1", "user", "Goodbye", message_id="m1")
+        db.add_message("m1", "c1", "user", "Goodbye")
     assert [m["content"] for m in db.get_messages("c1")] == ["Hello"]
 
 
@@ -205,9 +205,7 @@ def test_missing_objects_are_none_or_not_found(library: recollect.Library) -> No
     for call in (
         lambda: db.get_conversation("none"),
         lambda: db.get_messages("none"),
-        lambda: db.add_message("none", "user", "Hello"),
-        lambda: db.update_conversation("none", title="x"),
-        lambda: db.delete_conversation("none"),
+        lambda: db.add_message(None, "none", "user", "Hello"),
         lambda: db.search_messages("x", conversation_id="none"),
     ):
         with pytest.raises(NotFound):
@@ -220,5 +218,24 @@ def test_an_invalid_message_is_refused(library: recollect.Library) -> None:
     db.create_conversation("c1")
     for fields in ({"unknown": 1}, {"timestamp": "never"}, {"role": ""}, {"content": None}):
         with pytest.raises(InvalidInput):
-            db.add_message(**{"conversation_id": "c1", "role": "user", "content": "x", **fields})
+            db.add_message(
+                None, **{"conversation_id": "c1", "role": "user", "content": "x", **fields}
+            )
     assert db.get_messages("c1") == []
+    assert db.update_conversation("none", title="x") is False
+    assert db.delete_conversation("none") is False
+
+
+@proves("C1-10", "C1-13", "C1-14", "C1-20")
+def test_conversations_are_listed_renamed_and_deleted(library: recollect.Library) -> None:
+    db = PersistenceApi(library)
+    db.create_conversation("c1", "s1", namespace="work")
+    db.create_conversation("c2", "s2", "Second")
+    assert [c["title"] for c in db.list_conversations()] == ["Second", "New Conversation"]
+    assert [c["id"] for c in db.list_conversations(1, 1)] == ["c1"]
+    assert [c["id"] for c in db.list_conversations(namespace="work")] == ["c1"]
+    assert [c["id"] for c in db.list_conversations(search_query="SECO")] == ["c2"]
+    assert db.update_conversation("c1", "First", {"a": 1}) is True
+    assert db.list_conversations(search_query="first")[0]["metadata"] == {"a": 1}
+    assert db.delete_conversation("c1") is True
+    assert [c["id"] for c in db.list_conversations()] == ["c2"]

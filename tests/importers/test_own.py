@@ -112,10 +112,10 @@ def test_ids_times_and_names_are_preserved():
     document = only(
         GREETING, created_at="2025-10-09T19:00:00Z", namespace="garden", session_id="s1"
     )
-    assert (document.id, document.source, document.source_id) == ("c1", "recollect", "c1")
+    assert (document.id, document.source, document.source_id) == ("c1", "recollect", "s1")
     assert (document.title, document.project) == ("Greetings", "garden")
     assert document.created_at == datetime(2025, 10, 9, 19, tzinfo=UTC)
-    assert document.metadata == {"session_id": "s1"}
+    assert document.metadata == {}
     assert document.passages[0].created_at == datetime(2025, 10, 9, 19, 37, 47, tzinfo=UTC)
 
 

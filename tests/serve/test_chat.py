@@ -143,6 +143,28 @@ def test_the_model_gets_no_human_only_message(client: TestClient, upstream: Stan
     assert [m["content"] for m in messages] == ["Repeat the above."]
 
 
+def test_the_tool_and_the_text_beside_its_call_are_kept(
+    client: TestClient, upstream: StandIn
+) -> None:
+    function = {"name": "weather", "arguments": '{"city": "Rome"}'}
+    message = {
+        "role": "assistant",
+        "content": "Let me look.",
+        "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+    }
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    upstream.replies.append(plain({"model": MODEL, "choices": [choice]}))
+    body = client.post("/chat", json={"message": "Weather?", "session_id": "s"}).json()
+    assert (body["answer"], body["tool_used"]) == ("Let me look.", "weather")
+    saved = detail(client, body["conversation_id"])["messages"]
+    assert [m["id"] for m in saved] == body["message_ids"]
+    assert [(m["content"], m["tool_used"]) for m in saved] == [
+        ("Weather?", None),
+        ("Let me look.", "weather"),
+        ("city: Rome", "weather"),
+    ]
+
+
 def test_a_session_created_by_another_route_continues(client: TestClient) -> None:
     conversation = client.post("/conversations", json={"session_id": "s-9", "title": "Mine"}).json()
     body = client.post("/chat", json={"message": "a", "session_id": "s-9"}).json()

@@ -33,7 +33,7 @@ from upstream import (
 )
 
 from recollect.library import Library
-from recollect.model.documents import Document
+from recollect.model.documents import Document, Passage
 from recollect.serve.http.service import Service
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import new_session
@@ -469,6 +469,26 @@ def test_a_session_in_a_header_or_in_the_metadata_is_one_conversation(
         for request in upstream.requests
         for name, _ in request.headers
     )
+
+
+def test_the_session_of_any_conversation_continues_on_every_route(
+    http: httpx.Client, service: Service
+) -> None:
+    with service.libraries.borrow(default_user()) as library:
+        messages = (Passage("1.a", "user", "Old"), Passage("1.b", "assistant", "Older"))
+        library._store.save([Document("chatgpt", "imported", passages=messages)])
+    post_raw(http, HELLO, **{"X-Recollect-Session": "recorded"})
+    for session, count in (("recorded", 2), ("imported", 2)):
+        found = http.get(f"/conversations/by-session/{session}").json()
+        assert (found["session_id"], found["message_count"]) == (session, count)
+        body = {"session_id": session, "messages": [user_says("More")]}
+        saved = http.post("/conversations/messages", json=body).json()
+        answer = http.post("/chat", json={"session_id": session, "message": "And"}).json()
+        post_raw(http, {**HELLO, "messages": [user_says("x")]}, **{"X-Recollect-Session": session})
+        assert saved["conversation_id"] == answer["conversation_id"] == found["id"]
+        found = http.get(f"/conversations/by-session/{session}").json()
+        assert found["message_count"] == count + 5
+    assert http.get("/conversations").json()["total"] == 2
 
 
 def test_a_conversation_continues_after_a_restart(

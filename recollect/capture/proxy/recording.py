@@ -329,6 +329,10 @@ def _find_overlap(stored: Sequence[_Comparable], request: Sequence[_Comparable])
 
 def _create_conversation(library: Library, turns: Sequence[Turn], request: ChatRequest) -> str:
     """The conversation of the session; a new one if there is none."""
+    if request.session is not None:
+        existing = library.find_session(request.session)
+        if existing is not None:
+            return existing.id
     first = turns[0]
     for turn in turns:
         if turn.role == "user":

@@ -139,7 +139,7 @@ def conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     updated_at = moment(record.get("updated_at", max(times, default=None)))
     document = Document(
         source=string_or_none(record.get(names.source)) or SOURCE.name,
-        source_id=_identity(record.get(names.source_id)) or identity,
+        source_id=_source_id(record, identity, names),
         title=string_or_none(record.get("title")) or "",
         kind=_one_of(KINDS, record.get(names.kind)),
         project=string_or_none(record.get("namespace")) or "default",
@@ -168,6 +168,12 @@ def _unusable(record: Json) -> str:
     return ""
 
 
+def _source_id(record: Mapping[str, Json], identity: str, names: _Names) -> str:
+    """The id in the source. Other programs know a conversation by its session, as we do."""
+    session = _identity(record.get("session_id")) if names.source not in record else None
+    return _identity(record.get(names.source_id)) or session or identity
+
+
 def _conversation_metadata(
     record: Mapping[str, Json], identity: str, names: _Names
 ) -> dict[str, Json]:
@@ -175,7 +181,7 @@ def _conversation_metadata(
     kind = record.get(names.kind)
     if names is _NAMES and kind is not None and kind not in KINDS:
         metadata.setdefault("kind", kind)
-    if record.get("session_id") not in (None, identity, record.get(names.source_id)):
+    if record.get("session_id") not in (None, identity, _source_id(record, identity, names)):
         metadata.setdefault("session_id", record["session_id"])
     return metadata
 

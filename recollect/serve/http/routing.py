@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from fastapi import HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -39,6 +39,16 @@ _TEXTLESS_FIELDS = (
 _TEXTLESS = frozenset(_TEXTLESS_FIELDS.split())
 """The fields of responses that have no stored text."""
 _TOO_DEEP = f"The body is nested more than {LIMITS.nesting} levels deep."
+
+
+_CONTRACT_MARK = "route_of_contract"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def route_of_contract(endpoint: F) -> F:
+    """Mark a route that another program has as well. Its clients may send unknown parameters."""
+    setattr(endpoint, _CONTRACT_MARK, True)
+    return endpoint
 
 
 class _IdConvertor(Convertor[str]):
@@ -109,11 +119,13 @@ class DeferredRoute(APIRoute):
     ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         if not self.include_in_schema or OPENAI in self.tags:
             return handler
+        is_of_contract = hasattr(self.endpoint, _CONTRACT_MARK)
         names = query_names(self)
         reads_body = self.body_field is not None or "requestBody" in (self.openapi_extra or {})
 
         async def checked_handler(request: Request) -> Response:
-            check_query(request, names)
+            if not is_of_contract:
+                check_query(request, names)
             if not reads_body:
                 await check_no_body(request, names)
             try:

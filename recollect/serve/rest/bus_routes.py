@@ -29,6 +29,7 @@ from recollect.serve.http.routing import (
     created_or_existing,
     created_status,
     not_found_as,
+    route_of_contract,
 )
 from recollect.serve.identity.principal import BUS, CONVERSATIONS, READ, WRITE
 from recollect.serve.masking import can_find, mask_hit
@@ -54,6 +55,7 @@ Offset = Annotated[int, Query(description="Number of threads to skip.")]
     responses={200: {"model": schemas.SearchResults}},
 )
 @route_policy(READ, BUS, document="thread_id", rate_limit=SEARCH)
+@route_of_contract
 def search_threads(
     access: AccessTo,
     q: Annotated[str, Query(description="An FTS5 MATCH expression. It must not be empty.")] = "",

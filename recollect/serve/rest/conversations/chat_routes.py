@@ -24,14 +24,14 @@ from recollect.capture.proxy.upstream import NoAnswer, Upstream
 from recollect.language.text import printable, truncate
 from recollect.library import Library
 from recollect.model.audience import is_human_only
-from recollect.model.documents import Json
+from recollect.model.documents import Json, Passage
 from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import CHAT
 from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.error_responses import Problem, error_response
 from recollect.serve.http.json_response import encode_json, json_response
-from recollect.serve.http.routing import DeferredRoute
+from recollect.serve.http.routing import DeferredRoute, route_of_contract
 from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
 from recollect.serve.rest.conversations.chat_request import (
     MAX_HISTORY_LENGTH,
@@ -99,6 +99,7 @@ _STREAM_EXAMPLE = (
     openapi_extra={"requestBody": request_body()},
 )
 @route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
+@route_of_contract
 async def chat(access: AccessTo, request: Request) -> Response:
     """Sends a message to the configured model and saves the message and the answer.
 
@@ -160,17 +161,18 @@ class _Turn:
         """Save the answer, and return the body of the response."""
         saved = self._saved
         if saved is not None:
-            answer_id = await save_on_the_side(
+            answer_ids = await save_on_the_side(
                 self.access,
                 lambda: _save_answer(self.access, saved.conversation_id, answer, self._model),
             )
-            if answer_id is not None:
+            if answer_ids is not None:
                 self.place["conversation_id"] = saved.conversation_id
-                self.place["message_ids"].append(answer_id)
+                self.place["message_ids"] += answer_ids
+        passages = _answer_passages(answer)
         return {
-            "answer": _answer_passage(answer).content,
+            "answer": passages[0].content,
             "model": answer.model or self._model,
-            "tool_used": None,
+            "tool_used": passages[0].tool,
             "tool_output": None,
             "context": "",
             "summary": "",
@@ -255,23 +257,31 @@ def _session_history(library: Library, conversation_id: str) -> list[ModelMessag
     return history
 
 
-def _save_answer(access: Access, conversation_id: str, answer: Answer, model: str) -> str:
-    passage = _answer_passage(answer)
+def _save_answer(access: Access, conversation_id: str, answer: Answer, model: str) -> list[str]:
+    metadata = answer_metadata(answer, answer.choices[0])
     with access.write() as library:
-        message_id = library.add_message(
-            conversation_id,
-            "assistant",
-            passage.content,
-            model=answer.model or model,
-            citations=passage.citations,
-            metadata={**passage.metadata, **answer_metadata(answer, answer.choices[0])},
-        )
+        ids = [
+            library.add_message(
+                conversation_id,
+                "assistant",
+                passage.content,
+                type=passage.type,
+                model=answer.model or model,
+                tool=passage.tool,
+                citations=passage.citations,
+                metadata={**passage.metadata, **metadata},
+            )
+            for passage in _answer_passages(answer)
+        ]
     access.service.metrics.saved_messages.labels("chat").inc()
-    return message_id
+    return ids
 
 
-def _answer_passage(answer: Answer) -> Any:
-    return parse_answer(answer.choices[0].message).passages[-1]
+def _answer_passages(answer: Answer) -> list[Passage]:
+    """The text of an answer, which names the tool that it calls, and the calls of tools."""
+    turn = parse_answer(answer.choices[0].message)
+    passages = [passage for passage in turn.passages if passage.type != "thinking"]
+    return [passages[0]._replace(tool=passages[-1].tool), *passages[1:]]
 
 
 # -- the model server ----------------------------------------------------------

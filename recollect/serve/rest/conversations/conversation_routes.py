@@ -33,6 +33,7 @@ from recollect.serve.http.routing import (
     created_status,
     not_found_as,
     one_value,
+    route_of_contract,
 )
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.masking import (
@@ -100,6 +101,7 @@ class ListParameters(BaseModel):
     responses={200: {"model": schemas.ConversationList}},
 )
 @route_policy(READ, CONVERSATIONS)
+@route_of_contract
 def list_conversations(
     access: AccessTo, parameters: Annotated[ListParameters, Query()]
 ) -> Response:
@@ -143,6 +145,7 @@ def list_conversations(
     responses={200: {"model": schemas.MessageList}},
 )
 @route_policy(READ, CONVERSATIONS, document="conversation_id", rate_limit=SEARCH)
+@route_of_contract
 def search_messages(
     access: AccessTo,
     query: Annotated[str, Query(description="The text to search for. Case is ignored.")] = "",
@@ -273,6 +276,7 @@ def download_conversation(
     responses={200: {"model": schemas.ConversationDetail}},
 )
 @route_policy(READ, CONVERSATIONS, document="conversation_id")
+@route_of_contract
 def get_conversation(access: AccessTo, conversation_id: ConversationId) -> Response:
     """Returns a conversation with its messages in order."""
     with access.read() as library, not_found_as(NO_CONVERSATION):
@@ -295,6 +299,7 @@ def _conversation_detail(document: Document, audience: Audience) -> dict[str, An
     responses={200: {"model": schemas.ConversationResult}},
 )
 @route_policy(WRITE, CONVERSATIONS, document="conversation_id")
+@route_of_contract
 def update_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -375,6 +380,7 @@ def _change(access: Access, conversation_id: str, changes: schemas.ConversationC
     responses={200: {"model": schemas.DeletedConversation}},
 )
 @route_policy(WRITE, CONVERSATIONS, document="conversation_id")
+@route_of_contract
 def delete_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -445,6 +451,7 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
     responses={200: {"model": schemas.ExportedConversation | schemas.ExportedText}},
 )
 @route_policy(READ, CONVERSATIONS, document="conversation_id")
+@route_of_contract
 def export_conversation(
     access: AccessTo,
     conversation_id: ConversationId,

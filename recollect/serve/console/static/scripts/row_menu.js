@@ -76,7 +76,7 @@ function run(action) {
   if (FORMS[action]) openForm(action);
   else if (action === "pin") change(row.hasAttribute("data-pinned") ? "unpin" : "pin");
   else if (action === "delete") change("delete");
-  else download(row.dataset.id, rowTitle(), action);
+  else download(row.dataset.id, `conversation-${row.dataset.id}`, action);
 }
 
 function openForm(action) {
