@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,29 @@ def test_each_change_is_undone_by_the_next_undo(stocked: recollect.Library) -> N
     actions = [change.action for change in stocked.changes()]
     assert actions == ["pin", "untag", "tag", "rename"]
     assert [stocked.undo().action for _ in actions] == actions
-    after = stocked.summary(ID)
-    assert (after.title, after.metadata) == (before.title, before.metadata)
+    assert stocked.summary(ID) == before
     with pytest.raises(NotFound, match="nothing to undo"):
         stocked.undo()
+
+
+def test_a_new_title_keeps_the_date_and_the_place_in_the_list(stocked: recollect.Library) -> None:
+    stocked.add_conversation("newer", "Newer", messages=[{"role": "user", "content": "x"}])
+    before = stocked.summary(ID)
+    stocked.rename(ID, "Blankets")
+    after = stocked.summary(ID)
+    assert before.updated_at is not None and after.updated_at is not None
+    assert after.updated_at - before.updated_at < timedelta(milliseconds=1)
+    assert [s.title for s in stocked.conversation_page()[0]] == ["Newer", "Blankets"]
+
+
+def test_undo_keeps_the_date_of_a_later_message(stocked: recollect.Library) -> None:
+    stocked.rename(ID, "Blankets")
+    stocked.add_message(ID, "user", "And now?")
+    date = stocked.summary(ID).updated_at
+    stocked.undo()
+    after = stocked.summary(ID)
+    assert after.title == "Quilts" and date is not None and after.updated_at is not None
+    assert after.updated_at - date < timedelta(milliseconds=1)
 
 
 def test_a_change_that_changes_nothing_cannot_be_undone(stocked: recollect.Library) -> None:

@@ -335,7 +335,12 @@ def change_conversation(
     access: AccessTo, conversation_id: ConversationId, changes: schemas.ConversationChanges
 ) -> Response:
     """Changes the title, project, tags, pin or metadata, and returns the conversation."""
-    id = _change(access, conversation_id, changes)
+    if changes.title and changes.model_dump(exclude_none=True).keys() == {"title"}:
+        with access.write() as library, not_found_as(NO_CONVERSATION):
+            library.rename(conversation_id, changes.title)  # keeps its date, unlike PUT
+            id = library.summary(conversation_id).id
+    else:
+        id = _change(access, conversation_id, changes)
     with access.write() as library, not_found_as(NO_CONVERSATION):
         summary = library.summary(id)
     return json_response(conversation_shape(summary))

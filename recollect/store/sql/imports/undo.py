@@ -36,6 +36,8 @@ _COLUMNS = "number, action, document, title, changed_at, expires_at"
 # Importing an older copy of a document must not revert an edit, so an edit makes the stored one
 # newer, but by so little that its date stays the same for people.
 _TICK = timedelta(microseconds=1)
+_NO_DATE = -1
+"""Older versions did not store the date of an edit."""
 
 
 # -- changes ---
@@ -51,6 +53,10 @@ def edit(
     if document == stored:
         return None
     document = replace(document, metadata=mark_edited_fields(stored, document))
+    date = stored.updated_at
+    if date is not None:
+        date += _TICK
+    document = replace(document, updated_at=date)
     _write(db, key, stored, document, index)
     if until is None:
         return None
@@ -106,19 +112,12 @@ def _fields(document: Document) -> dict[str, Json]:
         "tags": _tags(document.metadata),
         "pinned": document.metadata.get("pinned") is True,
         "edited": sorted(edited_fields(document.metadata)),
+        "updated_at": micros(document.updated_at),
     }
 
 
 def _write(db: Database, key: int, stored: Document, document: Document, index: TextIndex) -> None:
-    now = datetime.now(UTC)
-    if document.title != stored.title:
-        updated_at: datetime | None = max(stored.updated_at or now, now)
-    elif stored.updated_at is not None:
-        updated_at = stored.updated_at + _TICK
-    else:
-        updated_at = None
-    row = document_row(replace(document, updated_at=updated_at))
-    passage_sql.update_document(db, key, row, index)
+    passage_sql.update_document(db, key, document_row(document), index)
     if document.title == stored.title:
         # Tags and pins do not change what was observed.
         db.run(
@@ -221,7 +220,13 @@ def _restore(document: Document, before: Mapping[str, Json], after: Mapping[str,
     if _tags(document.metadata) != before["tags"]:
         first_edited.discard("tags")
     edited = edited_fields(document.metadata) - first_edited
-    return replace(document, metadata=set_edited_fields(document.metadata, edited))
+    date = document.updated_at
+    if micros(date) == after.get("updated_at", _NO_DATE):
+        date = from_micros(before["updated_at"])  # nothing has changed since
+    elif date is not None:
+        date += _TICK
+    metadata = set_edited_fields(document.metadata, edited)
+    return replace(document, metadata=metadata, updated_at=date)
 
 
 def _decode(row: tuple[Any, ...]) -> Change:
