@@ -9,7 +9,7 @@ larger than the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import apsw
@@ -90,6 +90,19 @@ def has_shared_pages(db: apsw.Connection, table: str) -> bool:
     rows = db.execute(f"pragma quick_check({quote(table)})").fetchall()
     faults = [line for (text,) in rows for line in str(text).split("\n")]
     return len(faults) >= _MAX_FAULTS or any(_SHARED_PAGE in fault for fault in faults)
+
+
+def why_unusual(db: apsw.Connection, tables: Collection[str]) -> str:
+    """Why tables of these names cannot be read: one is a view, or has no row ids."""
+    rows = db.execute(
+        "select name, type, wr from pragma_table_list where schema = 'main' order by name"
+    )
+    for name, kind, is_without_rowid in rows:
+        if str(name).lower() in tables and kind == "view":
+            return f"{name!r} is a view, and only tables are read"
+        if str(name).lower() in tables and is_without_rowid:
+            return f"the table {name!r} was created WITHOUT ROWID"
+    return ""
 
 
 def quote(name: str) -> str:

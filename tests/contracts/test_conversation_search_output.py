@@ -416,12 +416,12 @@ def test_a_file_that_is_not_a_database_is_refused(
         ("create table other (x)", "it has no table 'messages'"),
         (
             "create view messages as select 1 as id; create table conversations (id, title)",
-            "no table 'messages'",
+            "'messages' is a view, and only tables are read",
         ),
         (
             f"{databases.CANONICAL_PLAIN}; drop table conversations;"
             "create view conversations as select 1 as id, 2 as title",
-            "no table 'conversations'",
+            "'conversations' is a view, and only tables are read",
         ),
         (
             "create virtual table messages using "
@@ -433,6 +433,11 @@ def test_a_file_that_is_not_a_database_is_refused(
             "create table messages (conversation_id, role, create_time);"
             "create table conversations (id, title)",
             "'messages' has no column 'content'",
+        ),
+        (
+            "create table messages (id text primary key, conversation_id, role, content, create_time)"
+            " without rowid; create table conversations (id, title)",
+            "the table 'messages' was created WITHOUT ROWID",
         ),
         (f"pragma encoding = 'UTF-16le'; {databases.CANONICAL_PLAIN}", "its text is UTF-16le"),
     ],

@@ -14,6 +14,7 @@ from builders import documents, only, passage, problems
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recollect
 from recollect.importers.chats import chatgpt_browser
 from recollect.importers.chats.chatgpt_browser import decode_content
 from recollect.importers.entries import Entry
@@ -298,10 +299,9 @@ def test_a_write_ahead_log_in_a_read_only_folder_is_read(tmp_path: Path) -> None
     [
         ("create table notes (id text)",),
         (CONVERSATIONS, "create table messages (id text, body text)"),
-        (CONVERSATIONS, f"create table m ({COLUMNS})", "create view messages as select * from m"),
         (CONVERSATIONS, f"create virtual table messages using fts5({COLUMNS})"),
     ],
-    ids=["other tables", "other columns", "view", "virtual table"],
+    ids=["other tables", "other columns", "virtual table"],
 )
 def test_other_databases_are_not_claimed(tmp_path: Path, schema: tuple[str, ...]) -> None:
     assert not chatgpt_browser.claims(make(tmp_path / "x.db", schema))
@@ -342,3 +342,40 @@ def test_a_database_in_an_archive_must_be_unpacked_first(tmp_path: Path) -> None
     assert problem.failed
     assert "unpack" in problem.reason
     assert not chatgpt_browser.claims(Entry("export.zip/y.db", 3, lambda: io.BytesIO(b"abc")))
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        (f"{WORKING[1]} without rowid", "the table 'messages' was created WITHOUT ROWID"),
+        (
+            "create view messages as select 1 as id, 2 as conversation_id",
+            "'messages' is a view, and only tables are read",
+        ),
+    ],
+)
+def test_a_database_of_another_structure_is_named(
+    tmp_path: Path, statement: str, reason: str
+) -> None:
+    entry = make(tmp_path / "browser.db", (CONVERSATIONS, statement))
+    assert chatgpt_browser.claims(entry)
+    (problem,) = chatgpt_browser.read(entry)
+    assert isinstance(problem, Problem)
+    assert problem.failed and problem.where == f"browser.db: {reason}"
+
+
+@pytest.mark.full
+def test_a_large_database_without_an_index_is_imported(
+    library: recollect.Library, tmp_path: Path
+) -> None:
+    path = tmp_path / "browser.db"
+    make(path, WORKING)
+    database = apsw.Connection(str(path))
+    rows = ((f"m{n}", f"c{n % 500}", json.dumps([f"{n} " + "word " * 200])) for n in range(70_000))
+    with database:
+        sql = "insert into messages (id, conversation_id, role, content) values (?, ?, 'user', ?)"
+        database.executemany(sql, rows)
+    database.close()
+    assert path.stat().st_size > 60_000_000
+    receipt = library.import_path(path)
+    assert receipt.files[0].messages.new == 70_000

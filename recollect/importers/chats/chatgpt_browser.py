@@ -21,7 +21,7 @@ import apsw
 
 from recollect.importers.boundary import contain_errors
 from recollect.importers.chats.chatgpt import join_parts
-from recollect.importers.databases import columns, connect, has_shared_pages
+from recollect.importers.databases import columns, connect, has_shared_pages, why_unusual
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE, decode
 from recollect.importers.records import (
@@ -111,6 +111,8 @@ def claims(entry: Entry) -> bool:
         return _looks_like_database(entry)
     try:
         with closing(connect(entry.path)) as database:
+            if why_unusual(database, _TABLES):  # `read` says why
+                return all(_exists(database, table) for table in ("conversations", "messages"))
             messages = columns(database, "messages")
             if not messages >= _REQUIRED or messages.isdisjoint(_ORDER):
                 return False
@@ -126,6 +128,10 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
         return
     try:
         with closing(connect(entry.path)) as database:
+            reason = why_unusual(database, _TABLES)
+            if reason:
+                yield _failure("database has another structure", f"{entry.name}: {reason}")
+                return
             if any(has_shared_pages(database, table) for table in _tables(database)):
                 yield _failure("database is damaged: its pages are used twice", entry.name)
                 return
@@ -157,6 +163,11 @@ def _looks_like_database(entry: Entry) -> bool:
 
 def _tables(database: apsw.Connection) -> list[str]:
     return [table for table in _TABLES if columns(database, table)]
+
+
+def _exists(database: apsw.Connection, name: str) -> bool:
+    sql = "select 1 from sqlite_schema where name = ? collate nocase"
+    return bool(database.execute(sql, (name,)).fetchall())
 
 
 def _empty_conversations(database: apsw.Connection, where: str) -> Iterator[Problem]:
@@ -191,8 +202,11 @@ def _rows(database: apsw.Connection) -> Iterator[dict[str, Any]]:
         values += [f"x.{name}" for name in metadata_names]
         if metadata_names:
             join = _METADATA_JOIN
-    order = "m.conversation_id, m.position" if "position" in messages else "m.conversation_id"
-    statement = f"select {', '.join(values)} from messages m {join} order by {order}"  # noqa: S608
+    order = "conversation_id, position" if "position" in messages else "conversation_id"
+    # Only the row ids are sorted, in memory. The limit keeps SQLite from sorting what is joined.
+    statement = f"""select {", ".join(values)}
+        from (select rowid as row from messages order by {order}, rowid limit -1) o
+        cross join messages m on m.rowid = o.row {join}"""  # noqa: S608
     encoding = str(database.pragma("encoding"))
     for row in database.execute(statement):
         fields_by_name = dict(zip(names, row, strict=True))

@@ -26,7 +26,7 @@ import apsw
 
 from recollect.errors import DamagedLibrary, SearchTimeout, StoreBusy, UnsafeFile
 from recollect.importers.chats.chatgpt_browser import decode_content
-from recollect.importers.databases import connect
+from recollect.importers.databases import connect, why_unusual
 from recollect.language.text import (
     comparable,
     fold,
@@ -118,6 +118,9 @@ def _check_schema(db: apsw.Connection, path: Path) -> set[str]:
     encoding = db.pragma("encoding")
     if encoding != "UTF-8":
         raise _wrong_database(path, f"its text is {encoding}")
+    reason = why_unusual(db, COLUMNS)
+    if reason:
+        raise _wrong_database(path, reason)
     for table, expected in COLUMNS.items():
         columns = _columns(db, table)
         if columns is None:
