@@ -435,8 +435,8 @@ def test_a_file_that_is_not_a_database_is_refused(
             "'messages' has no column 'content'",
         ),
         (
-            "create table messages (id text primary key, conversation_id, role, content, create_time)"
-            " without rowid; create table conversations (id, title)",
+            "create table messages (id text primary key, conversation_id, role, content,"
+            " create_time) without rowid; create table conversations (id, title)",
             "the table 'messages' was created WITHOUT ROWID",
         ),
         (f"pragma encoding = 'UTF-16le'; {databases.CANONICAL_PLAIN}", "its text is UTF-16le"),

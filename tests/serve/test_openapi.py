@@ -315,7 +315,7 @@ def test_unknown_routes_are_refused_with_the_same_error(world: World, user: str)
     for method, path, status in (
         ("GET", "/nowhere", 404),
         ("GET", "/api/nowhere", 404),
-        ("GET", "/conversations/", 404),
+        ("GET", "/api/threads/", 404),
         ("GET", "/../etc/passwd", 404),
         ("DELETE", "/conversations", 405),
         ("PATCH", "/conversations", 405),
