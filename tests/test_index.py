@@ -950,7 +950,7 @@ READERS = {
     Library: """activity admission archive audit changes close conversation conversation_page
       conversations count_matches export list_page running_imports
       conversations_with count_matches digest documents embedding_status empty_trash
-      exclusion facet_names facets find_id
+      exclusion facet_names facets find_id find_session
       find_text list_position
       resolve_id index knowledge label match_expression memory message message_ids messages
       messages_with_ids missing_features preview_forget
