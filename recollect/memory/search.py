@@ -47,6 +47,7 @@ from recollect.store.views.observed import ObservationStore
 
 _MAX_UNRANKED = 1_000
 """The most matches beyond the ranking that are read to fill a page."""
+_NO_TEXT = 'No text contains all of these words. The mode "both" also finds some of them.'
 _MAX_WITHOUT_WORDS = 200
 """The most matches of each kind for a query without words."""
 
@@ -77,6 +78,8 @@ def search_concept(
     parts = [observations, messages]
     if options.mode == "text":
         text = _literal_query(text, parts)
+        if not text:
+            return MemoryResults("observations", note=_NO_TEXT)
     query = resolve_ambiguity(
         as_period(parse_any_length(text, messages.store), options.now),
         messages.store,
@@ -98,6 +101,8 @@ def search_observations(
     filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
     if options.mode == "text":
         text = _literal_query(text, [Scope.begin(store, filter_)])
+        if not text:
+            return MemoryResults("observations", note=_NO_TEXT)
     page = engine.search(store, meaning, text, filter_, options)
     hits = _observation_hits(store, page.hits)
     if page.weak:
@@ -162,16 +167,23 @@ def search_conversations(
 
 
 def _literal_query(text: str, parts: Sequence[Scope]) -> str:
-    """A query of plain words for the mode "text": the phrase if it occurs, else all its words.
+    """A query for the mode "text": the phrase if it occurs, else all words; empty without matches.
 
-    If no text has all the words either, the search falls back to any of them.
+    The words of fields ("project:shop") are no words of the text.
     """
     query = parse_any_length(text, parts[0].store)
-    if query.pasted or not query.plain or query.rest != text or not has_token(text):
+    if query.pasted:
         return text
-    if _have_match(parts, Word(text)):
-        return f'"{text}"'
-    return " ".join(f'"{word}"' for word in text.split())
+    if query.plain and has_token(query.rest):
+        words = query.rest.split()
+        fields = [word for word in text.split() if word not in words]
+        if _have_match(parts, Word(query.rest)):
+            words = [query.rest]
+        text = " ".join([*fields, *(f'"{word}"' for word in words)])
+        query = parse_any_length(text, parts[0].store)
+    if query.node is not None and has_words(query) and not _have_match(parts, query.node):
+        return ""
+    return text
 
 
 class _ConceptSearch:

@@ -317,8 +317,11 @@ def test_text_mode_finds_exact_words_and_phrases(memories: Library, agent: Memor
         assert agent.ids(query, mode="text") == ids, query
     everything = ["obs-abc123", "obs-def456", "obs-fix789"]
     assert sorted(agent.ids("authentication", mode="text")) == everything
-    # No observation has both words, so those with either are listed.
-    assert sorted(agent.ids("authentication quagga", mode="text")) == everything
+    for query in ("authentication quagga", "project:my-api authentication quagga"):
+        assert agent.ids(query, mode="text") == []
+        answer = agent.json(query=query, mode="text", types=["decision"])
+        assert (answer["total"], answer["note"][:36]) == (0, "No text contains all of these words.")
+        assert sorted(agent.ids(query))[:1] == everything[:1]
 
 
 @proves("C4-05")
