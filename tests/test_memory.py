@@ -508,6 +508,26 @@ def test_several_concepts_find_conversations_that_contain_all_of_them(world: Lib
         world.memory.search(["zebra", "rotate"], MemoryFilter(types=["bugfix"]))
 
 
+def test_several_concepts_also_find_conversations_that_say_them_in_other_words(
+    library: Library,
+) -> None:
+    for id_, *texts in (
+        ("pool", "How many database connections should each worker get?", "Seven of them."),
+        ("cake", "Which flour do I need for a sponge cake?", "Any soft wheat flour."),
+    ):
+        library.add_conversation(id_, messages=[{"role": "user", "content": t} for t in texts])
+    library.index()
+
+    def paths(*concepts: str, mode: str = "both") -> list[str]:
+        return [hit.path for hit in library.memory.search(concepts, mode=mode).conversations]
+
+    concepts = ("connection pool", "worker count")
+    assert paths(*concepts) == paths(*concepts, mode="vector") == ["/default/pool.jsonl"]
+    assert paths(*concepts, mode="text") == []
+    assert paths("connection pool", "sponge cake") == paths("graphql federation", "PKCE") == []
+    assert paths("flour", "sponge") == ["/default/cake.jsonl"]
+
+
 @pytest.mark.parametrize(
     ("query", "filters", "error"),
     [

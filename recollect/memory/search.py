@@ -77,9 +77,10 @@ def search_concept(
     )
     parts = [observations, messages]
     if options.mode == "text":
-        text = _literal_query(text, parts)
-        if not text:
-            return MemoryResults("observations", note=_NO_TEXT)
+        literal_query = _literal_query(text, parts)
+        if not literal_query:
+            return _without_text(text)
+        text = literal_query
     query = resolve_ambiguity(
         as_period(parse_any_length(text, messages.store), options.now),
         messages.store,
@@ -100,9 +101,10 @@ def search_observations(
     """Observations for one concept, best first: only those in the store. Raises InvalidInput."""
     filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
     if options.mode == "text":
-        text = _literal_query(text, [Scope.begin(store, filter_)])
-        if not text:
-            return MemoryResults("observations", note=_NO_TEXT)
+        literal_query = _literal_query(text, [Scope.begin(store, filter_)])
+        if not literal_query:
+            return _without_text(text)
+        text = literal_query
     page = engine.search(store, meaning, text, filter_, options)
     hits = _observation_hits(store, page.hits)
     if page.weak:
@@ -184,6 +186,12 @@ def _literal_query(text: str, parts: Sequence[Scope]) -> str:
     if query.node is not None and has_words(query) and not _have_match(parts, query.node):
         return ""
     return text
+
+
+def _without_text(query: str) -> MemoryResults:
+    """No results for the mode "text"."""
+    note = _NO_TEXT if len(query.split()) > 1 else ""
+    return MemoryResults("observations", note=note)
 
 
 class _ConceptSearch:

@@ -27,6 +27,10 @@ MOST_MATCHES = 10_000
 _ENOUGH_CONVERSATIONS = 20
 """Enough for a ranking."""
 
+_MIN_SIMILARITY = 0.65
+"""The mean similarity of a conversation to all concepts, as a share of the noise floor, from which
+their meaning is enough. That several concepts are all near is rarer than that one is."""
+
 _Best = dict[str, ScoredCandidate]
 """The best message of each conversation."""
 
@@ -97,6 +101,11 @@ class _ConceptSearch:
         ranking = _RankedConversations(self._searches, conversations, self._options)
         order = ranking.order()
         order += [name for name in matches.conversations if name not in ranking.scores]
+        rankings = [ranking]
+        if len(order) < _ENOUGH_CONVERSATIONS and self._is_by_both:
+            near = _RankedConversations(list(map(_by_meaning, self._searches)), None, self._options)
+            order += [name for name in near.order() if name not in order and near.is_similar(name)]
+            rankings.append(near)
         start, end = self._options.offset, self._options.offset + self._options.limit
         if end > len(order) and not matches.is_complete:
             # The first ones stay in their places, so that pages neither repeat nor omit any.
@@ -110,12 +119,17 @@ class _ConceptSearch:
             page = replace(page, note=self._note_unknown_names(page.note))
         return replace(
             page,
-            hits=self._hits(order[start:end], matches, ranking),
+            hits=self._hits(order[start:end], matches, rankings),
             total=len(order),
             exact=is_complete and not is_partial,
             partial=is_partial,
             matched="all",
         )
+
+    @property
+    def _is_by_both(self) -> bool:
+        """Whether conversations may also have the concepts in other words."""
+        return all(search.interpretation.mode == "both" for search in self._searches)
 
     def _note_unknown_names(self, note: str) -> str:
         """Each concept may name other projects, and so on."""
@@ -154,14 +168,16 @@ class _ConceptSearch:
         return _Matches(first_keys, is_complete)
 
     def _hits(
-        self, conversations: Sequence[str], matches: _Matches, ranking: _RankedConversations
+        self,
+        conversations: Sequence[str],
+        matches: _Matches,
+        rankings: Sequence[_RankedConversations],
     ) -> tuple[Hit, ...]:
-        """The hits of these conversations, in order. Some of them may not be in the ranking."""
-        unranked = [name for name in conversations if name not in ranking.scores]
-        hits = self._unranked_hits(matches, unranked, ranking.last_score() / 2)
-        for name in conversations:
-            if name in ranking.scores:
-                hits[name] = ranking.hit(name)
+        """The hits of these conversations, in order. Some of them may not be in a ranking."""
+        ranked = {name: each for each in reversed(rankings) for name in each.scores}
+        unranked = [name for name in conversations if name not in ranked]
+        hits = self._unranked_hits(matches, unranked, rankings[0].last_score() / 2)
+        hits |= {name: ranked[name].hit(name) for name in conversations if name in ranked}
         return tuple(hits[name] for name in conversations if name in hits)
 
     def _unranked_hits(
@@ -222,6 +238,15 @@ class _RankedConversations:
         """The lowest score, as users see it."""
         return self._scaled(min(self.scores.values(), default=0.0))
 
+    def is_similar(self, conversation: str) -> bool:
+        """Whether a conversation is near enough to all concepts."""
+        similarity = 0.0
+        for search, best in zip(self._searches, self._best, strict=True):
+            floor = search.interpretation.meaning.noise_floor
+            if floor:  # otherwise the cosines mean nothing
+                similarity += (best[conversation].cosine or 0.0) / floor
+        return similarity >= _MIN_SIMILARITY * len(self._searches)
+
     def is_complete(self) -> bool:
         """Whether all matches of every concept were ranked."""
         return all(search.pool.is_exhausted for search in self._searches)
@@ -261,6 +286,15 @@ class _RankedConversations:
 
     def _scaled(self, score: float) -> float:
         return self._searches[0].ranking.scale.score(score)
+
+
+def _by_meaning(search: Search) -> Search:
+    """The same search in the mode "vector"."""
+    interpretation = search.interpretation
+    query = replace(interpretation.ranking_query, terms=(), phrase=None)
+    options = replace(interpretation.options, mode="vector")
+    by_meaning = replace(interpretation, options=options, node=None, ranking_query=query)
+    return Search(by_meaning, search.scope)
 
 
 def _others(hits: Sequence[Hit], first: Hit) -> tuple[Hit, ...]:
