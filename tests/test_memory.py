@@ -1013,6 +1013,50 @@ def observation_ids(library: Library, *queries: str) -> set[str]:
     }
 
 
+GROWING_SESSION = (
+    ("user", "Please fix the tide cache. Never touch the harbour data without asking."),
+    ("assistant", "Should the cache live for six hours or for one?"),
+    ("tool_call", "command: pytest -q tests/tides"),
+    ("tool_result", "3 passed in 1.20s"),
+    ("assistant", "The tide cache forgot the harbour. It lives for 45 minutes now."),
+    ("user", "ok, one hour then"),
+    ("assistant", "The tide cache lives for one hour now, because forecasts change twice a day."),
+    ("user", "Next: rename Skipper to Captain in the mails."),
+    ("assistant", "All 12 mails say Captain."),
+)
+
+
+def grow(library: Library, length: int) -> None:
+    """Store the first messages of GROWING_SESSION."""
+    passages = [
+        recollect.Passage(str(number), speaker, text, created_at=DAY)
+        if speaker in ("user", "assistant")
+        else recollect.Passage(str(number), "tool", text, speaker, tool="Bash", created_at=DAY)
+        for number, (speaker, text) in enumerate(GROWING_SESSION[:length])
+    ]
+    document = recollect.Document(
+        "test", "s", project="/home/me/tides", updated_at=DAY, passages=tuple(passages)
+    )
+    library._store.save([document])
+    backlog.catch_up(library._store)
+
+
+def test_ids_of_observations_stay_valid_while_a_session_grows(library: Library) -> None:
+    queries = ("tide", "harbour", "captain")
+    ids: set[str] = set()
+    for length in range(1, len(GROWING_SESSION) + 1):
+        grow(library, length)
+        ids |= observation_ids(library, *queries)
+        for id_ in ids:
+            assert library.memory.get([id_])
+            assert library.memory.read(id_) and library.memory.timeline(id_)[1] is not None
+    (former,) = ids - observation_ids(library, *queries)
+    (hit,) = library.memory.get([former])
+    assert "harbour data" in library.memory.read(former) and hit.observation.id != former
+    with pytest.raises(InvalidInput, match="Invalid observation ID"):
+        library.memory.forget([former], confirm=True)
+
+
 def test_a_deleted_observation_is_never_made_again(library: Library) -> None:
     library.add_conversation(
         "s1",

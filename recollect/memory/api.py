@@ -202,7 +202,7 @@ class Memory:
     def get(
         self, ids: Sequence[str], *, audience: Audience = Audience.PERSON
     ) -> list[ObservationHit]:
-        """Observations by their ids, in the same order.
+        """Observations by their ids, in the same order. An id stays valid while a session grows.
 
         Raises InvalidInput with all ids that do not exist.
         """
@@ -213,7 +213,10 @@ class Memory:
         hits = observations_by_id(self._store, ids)
         texts = ConversationTexts(self._store, audience)
         successors = find_successors(self._store, [hit.observation for hit in hits.values()])
-        return [with_lines(hits[id_], texts)._replace(successor=successors.get(id_)) for id_ in ids]
+        return [
+            with_lines(hit, texts)._replace(successor=successors.get(hit.observation.id))
+            for hit in map(hits.__getitem__, ids)
+        ]
 
     def read(
         self,

@@ -54,7 +54,11 @@ class Forgetting:
         if selection.ids:
             if len(selection.ids) > MAX_IDS:
                 raise InvalidInput("Cannot forget more than 20 observations at once")
-            hits = observations_by_id(self._store, selection.ids).values()
+            hits_by_id = observations_by_id(self._store, selection.ids)
+            former = [id_ for id_, hit in hits_by_id.items() if hit.observation.id != id_]
+            if former:  # what replaced an observation is not deleted in its place
+                raise InvalidInput(f"Invalid observation ID: {', '.join(former)}")
+            hits = hits_by_id.values()
             if not selection.conversations:
                 return self._forget_observations(tuple(hits), confirm)
             conversation_ids = dict.fromkeys(hit.observation.conversation for hit in hits)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import fold, identifier, storable, truncate
-from recollect.memory.names import conversation_path
-from recollect.memory.observe import from_passage
+from recollect.memory.names import conversation_path, successor_id
+from recollect.memory.observe import forgotten_ids, from_passage
 from recollect.memory.request_filters import parse_texts
 from recollect.memory.results import ObservationHit
 from recollect.model.documents import Passage
@@ -31,23 +32,39 @@ def observations_by_key(store: Store, keys: Iterable[int]) -> dict[int, Observat
 
 
 def observations_by_id(store: Store, ids: Sequence[str]) -> dict[str, ObservationHit]:
-    """The observations with these ids. Raises InvalidInput with all ids that do not exist."""
+    """The observations with these ids, or their successors if they are no longer made.
+
+    Raises InvalidInput with all ids that do not exist.
+    """
+    hits = _stored_observations(store, ids)
+    former = {id_: successor_id(id_) for id_ in ids if id_ not in hits}
+    successors = _stored_observations(store, list(former.values()))
+    for id_, successor in former.items():
+        hit = successors.get(successor)
+        if hit is not None and not _is_forgotten(store, hit.observation.conversation, id_):
+            hits[id_] = hit
+    unknown = [id_ for id_ in dict.fromkeys(ids) if id_ not in hits]
+    if unknown:
+        names = ", ".join(truncate(storable(id_), 80) for id_ in unknown)
+        raise InvalidInput(f"Invalid observation ID: {names}")
+    return {id_: hits[id_] for id_ in ids}
+
+
+def _stored_observations(store: Store, ids: Sequence[str]) -> dict[str, ObservationHit]:
     documents = {
         passage: document
         for document, passage in store.documents_containing(OBSERVATIONS, list(ids))
     }
     keys: dict[str, int] = {}
     for id_ in dict.fromkeys(ids):
-        try:
+        with suppress(KeyError, NotFound):
             keys[id_] = store.passage_key(documents[identifier(id_)], id_)
-        except (KeyError, NotFound):
-            continue
     hits = observations_by_key(store, keys.values())
-    unknown = [id_ for id_ in dict.fromkeys(ids) if keys.get(id_) not in hits]
-    if unknown:
-        names = ", ".join(truncate(storable(id_), 80) for id_ in unknown)
-        raise InvalidInput(f"Invalid observation ID: {names}")
-    return {id_: hits[key] for id_, key in keys.items()}
+    return {id_: hits[key] for id_, key in keys.items() if key in hits}
+
+
+def _is_forgotten(store: Store, conversation: str, id_: str) -> bool:
+    return id_ in forgotten_ids(store.header(conversation).metadata)
 
 
 def full_names(store: Store, projects: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from recollect.model.projects import is_folder, project_name
 
 _PATH = re.compile(r"/([^/]+)/([^/]+)\.jsonl")
 _OBSERVATION_ID = re.compile(r"obs-\S{1,100}")
+_FURTHER_OBSERVATION = re.compile(r"(obs-[a-z2-7]{10})-\d{1,3}")
 _NOT_IN_PATHS = re.compile(r"[\s%/\\`?#\u2028\u2029]")
 
 
@@ -35,6 +36,11 @@ def conversation_id(path: str) -> str | None:
 
 def is_observation_id(name: str) -> bool:
     return _OBSERVATION_ID.fullmatch(name) is not None
+
+
+def successor_id(id_: str) -> str:
+    """The id of the observation that covers the same messages once this one is no longer made."""
+    return _FURTHER_OBSERVATION.sub(r"\1", id_)
 
 
 def _encode(name: str) -> str:

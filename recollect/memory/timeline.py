@@ -46,6 +46,7 @@ class Timeline:
             index = sum(1 for time, _, _ in entries if time < at)
             return [hit for _, _, hit in entries[max(0, index - before) : index + after]], None
         anchor_hit = observations_by_id(self._store, [anchor])[anchor]
+        anchor = anchor_hit.observation.id
         anchor_time = anchor_hit.observation.created_at
         if anchor_time is None:
             raise InvalidInput(

@@ -72,7 +72,7 @@ def test_the_request_has_a_strict_schema_and_the_api_key(server: StandIn) -> Non
     (first,) = result.observations
     assert result.complete
     assert not result.note
-    assert first.maker == "model:wise-1/2"
+    assert first.maker == "model:wise-1/3"
     assert first.facts == ("Bought 20 pounds of organic scratch grains",)
     assert first.passages == ("p0", "p1")
     assert first.lines == observe(chickens())[0].lines

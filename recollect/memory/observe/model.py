@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -42,7 +43,7 @@ from recollect.settings import LIMITS
 from recollect.store.shared.budgets import SharedBudgets
 from recollect.store.shared.database import SharedDatabase
 
-VERSION = 2
+VERSION = 3
 _REQUEST_LENGTH = 12_000  # characters of exchanges in one request
 _MESSAGE_LENGTH = 3_000  # characters of one message, from its start and its end
 _TOOL_LENGTH = 300  # characters of a tool call or result
@@ -241,17 +242,21 @@ class ModelObserver:
         """
         text = conversation_text(document)
         exchanges = {exchange.number: exchange for exchange in batch}
+        numbers: Counter[int] = Counter()
         for item in _parse_answer(answer):
             exchange = exchanges.get(item["exchange"])
             if exchange is None:
                 continue
-            observation = self._observation(item, exchange, document, text)
+            number = numbers[exchange.number]
+            observation = self._observation(item, number, exchange, document, text)
             if observation is not None:
+                numbers[exchange.number] += 1
                 yield _with_files(observation, by_rules)
 
     def _observation(
         self,
         item: dict[str, Json],
+        number: int,
         exchange: Exchange,
         document: Document,
         text: ConversationText,
@@ -270,7 +275,7 @@ class ModelObserver:
         passages = tuple(passage.id for passage in exchange.quotable)
         times = [passage.created_at for passage in exchange.quotable if passage.created_at]
         return Observation(
-            id=rules.observation_id(conversation, passages[0], item["type"], title),
+            id=rules.observation_id(conversation, passages[0], number),
             type=item["type"],
             title=title,
             conversation=conversation,

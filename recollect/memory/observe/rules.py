@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from base64 import b32encode
 from collections.abc import Iterable, Iterator
 
 from recollect.memory.observe.conversation_text import ConversationText, conversation_text
@@ -24,7 +25,7 @@ from recollect.model.observations import Observation
 from recollect.model.projects import is_folder
 from recollect.models.stopping import Stop, never_stop, require_running
 
-MAKER = "rules-3"
+MAKER = "rules-4"
 _MAX_CONCEPT_CHARACTERS = 4_000  # of the person's sentences
 _SENTENCE_END = 3
 _FORMS = re.compile(
@@ -47,13 +48,12 @@ def observe(document: Document, stop: Stop = never_stop) -> list[Observation]:
         for stretch in stretches:
             stretch.is_everyday = True
     salience = Salience(stretch.sentences for stretch in stretches)
-    observations: dict[str, Observation] = {}
+    observations: list[Observation] = []
     for stretch in stretches:
         require_running(stop)
-        for draft in _drafts(stretch, salience):
-            observation = _observation(draft, stretch, document, text, salience)
-            observations.setdefault(observation.id, observation)
-    return list(observations.values())
+        for number, draft in enumerate(_drafts(stretch, salience)):
+            observations.append(_observation(draft, number, stretch, document, text, salience))
+    return observations
 
 
 def _is_coding(document: Document) -> bool:
@@ -76,7 +76,12 @@ def _drafts(stretch: Stretch, salience: Salience) -> Iterator[Draft]:
 
 
 def _observation(
-    draft: Draft, stretch: Stretch, document: Document, text: ConversationText, salience: Salience
+    draft: Draft,
+    number: int,
+    stretch: Stretch,
+    document: Document,
+    text: ConversationText,
+    salience: Salience,
 ) -> Observation:
     passages = tuple(passage.id for passage in stretch.passages)
     conversation = document.id or document.source_id
@@ -90,7 +95,7 @@ def _observation(
         files_read = tuple(stretch.work.files_read[:50])
         files_modified = stretch.work.files_modified[:50]
     return Observation(
-        id=observation_id(conversation, passages[0], draft.type, draft.title),
+        id=observation_id(conversation, passages[0], number),
         type=draft.type,
         title=draft.title,
         conversation=conversation,
@@ -119,10 +124,17 @@ def _first_texts(sentences: Iterable[Sentence]) -> Iterator[str]:
             return
 
 
-def observation_id(conversation: str, passage: str, type_: str, title: str) -> str:
-    """The id of an observation, which is the same as long as its title and place are."""
-    key = "\0".join((conversation, passage, type_, title)).encode("utf-8", "surrogatepass")
-    return f"obs-{hashlib.blake2b(key, digest_size=8).hexdigest()}"
+def observation_id(conversation: str, passage: str, number: int) -> str:
+    """The id of an observation, which is the same while its conversation grows.
+
+    It names the first message, and the number among the observations that begin with it.
+    """
+    key = f"{conversation}\0{passage}".encode("utf-8", "surrogatepass")
+    digest = b32encode(hashlib.blake2b(key, digest_size=6).digest()).decode()
+    id_ = f"obs-{digest[:10].lower()}"
+    if number:
+        return f"{id_}-{number}"
+    return id_
 
 
 def is_derived(fact: str) -> bool:
