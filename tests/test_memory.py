@@ -759,9 +759,10 @@ def test_results_of_tools_are_read_only_on_request(library: Library) -> None:
         "[Read src/server.ts, 62 lines]\n\n"
         "**Assistant:**\nThe port is wrong. I run the tests.\n\n"
         "**Tool call (Bash):**\ncommand: npm test\ndescription: Run all tests\n\n"
-        "[Ran npm test, 40 lines]\n\n"
+        "[Result, 40 lines]\n\n"
         "**Assistant:**\nThey pass with port 8080."
     ) in text
+    assert text.count("server.ts") == text.count("npm test") == 1
     assert text.endswith("[Tool results are omitted. To read them: tool_results true.]")
     whole = library.memory.read(SESSION, tool_results=True)
     assert "line 61 of the server" in whole and "ok 39" in whole and "omitted" not in whole
@@ -829,7 +830,7 @@ def test_the_label_of_a_result_does_not_repeat_a_human_only_call(library: Librar
     ]
     library.add_conversation("s1", "Secret", project="p", messages=messages)
     text = library.memory.read("/p/s1.jsonl", audience=Audience.AGENT_MASKED)
-    assert "[Ran, 1 line]" in text and MASK in text and "wombat" not in text
+    assert "[Result, 1 line]" in text and MASK in text and "wombat" not in text
     text = library.memory.read("/p/s1.jsonl", audience=Audience.AGENT_HIDDEN)
     assert "[Ran, 1 line]" in text and "wombat" not in text
     assert f"[Ran {SECRET}, 1 line]" in library.memory.read("/p/s1.jsonl")

@@ -113,12 +113,14 @@ class Memory:
         concept = parse_query(query)
         filter_ = self._filter(filters)
         attributes = _Attributes.parse(filters)
+        if not isinstance(concept, str) and any(attributes):
+            raise InvalidInput(
+                "types, concepts and files filter observations: "
+                "to use them, query must be a string."
+            )
+        if not self._store.size():  # there are no vectors either, but that is no error
+            return MemoryResults("observations" if isinstance(concept, str) else "conversations")
         if not isinstance(concept, str):
-            if any(attributes):
-                raise InvalidInput(
-                    "types, concepts and files filter observations: "
-                    "to use them, query must be a string."
-                )
             return search_conversations(
                 self._store, self._meaning, concept, filter_, options, audience
             )

@@ -531,6 +531,14 @@ def test_unknown_words_find_nothing(memories: Library, agent: Memory) -> None:
     assert agent.results(query="quagga zebra") == ([], 0)
 
 
+@proves("C4-17")
+@pytest.mark.parametrize("mode", ["both", "vector", "text"])
+def test_nothing_is_found_in_a_fresh_library(library: Library, agent: Memory, mode: str) -> None:
+    library.close()
+    assert agent.text("search", query="castle", mode=mode).startswith("No observations found")
+    assert agent.text("search", query=["castle", "moat"], mode=mode).startswith("No conversations")
+
+
 @proves("C4-18")
 @pytest.mark.every_state
 @pytest.mark.parametrize("mode", ["both", "text"])

@@ -155,10 +155,13 @@ def _tool_result_folds(
             call = calls.get(passage.id)
             label = tool_label(passage, call, project)
             first, last = text.passages[passage.id]
+            size = count(last - first, "line")
+            name = label.text
             if call is not None and label.is_whole and call is exchange.passages[number - 1]:
                 first, _ = text.passages[call.id]
-            size = last - text.passages[passage.id][0]
-            folds.append(Fold(first, last, f"[{label.text}, {count(size, 'line')}]"))
+            elif call is not None:  # it is read above
+                name = "Result"
+            folds.append(Fold(first, last, f"[{name}, {size}]"))
     return folds
 
 

@@ -34,6 +34,10 @@ class ToolError(Exception):
     """A tool call failed. The message is the whole answer to the caller."""
 
 
+class NoLibrary(ToolError):
+    """Nothing was imported yet."""
+
+
 class TooManyCalls(Exception):
     """The user exceeded a rate limit."""
 
@@ -196,7 +200,7 @@ class LocalLibrary:
             elif self._library is None:
                 self._library = places.open_existing(self.home, self.user)
             if self._library is None:
-                raise ToolError(
+                raise NoLibrary(
                     f"Database not found: no library in {self._describe_home()}. "
                     "Create one with: recollect import PATH"
                 )

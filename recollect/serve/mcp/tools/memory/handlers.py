@@ -17,8 +17,9 @@ from recollect.memory.reading import DEFAULT_READ_TOKENS, MAX_TOKENS, MIN_TOKENS
 from recollect.memory.rendering import render
 from recollect.memory.rendering.compact import search_compact
 from recollect.memory.request_filters import DEFAULT_LIMIT, MAX_LIMIT, MemoryFilter
+from recollect.memory.results import MemoryResults
 from recollect.serve.mcp.arguments import TIMEOUT, Arguments, json_answer, sanitize
-from recollect.serve.mcp.context import Answer, Context, ToolError
+from recollect.serve.mcp.context import Answer, Context, NoLibrary, ToolError
 from recollect.serve.mcp.tools.memory.definitions import (
     FORGET,
     GET_OBSERVATIONS,
@@ -38,22 +39,25 @@ class Handlers:
         args = MemoryArguments(SEARCH, arguments)
         query = args.query()
         response_format = args.choice("response_format", "markdown")
-        with plain_errors(), context.library() as library:
-            filters = MemoryFilter(
-                after=args.text("after"),
-                before=args.text("before"),
-                projects=args.texts("projects"),
-                types=args.texts("types"),
-                concepts=args.texts("concepts"),
-                files=args.texts("files"),
-            )
-            answer = library.memory.search(
-                query,
-                filters,
-                mode=args.choice("mode", "both"),
-                limit=args.number("limit", 1, MAX_LIMIT, default=DEFAULT_LIMIT),
-                audience=context.audience,
-            )
+        filters = MemoryFilter(
+            after=args.text("after"),
+            before=args.text("before"),
+            projects=args.texts("projects"),
+            types=args.texts("types"),
+            concepts=args.texts("concepts"),
+            files=args.texts("files"),
+        )
+        mode = args.choice("mode", "both")
+        limit = args.number("limit", 1, MAX_LIMIT, default=DEFAULT_LIMIT)
+        try:
+            with plain_errors(), context.library() as library:
+                answer = library.memory.search(
+                    query, filters, mode=mode, limit=limit, audience=context.audience
+                )
+        except NoLibrary as missing:
+            answer = MemoryResults("observations", note=str(missing))
+            if response_format == "markdown":
+                return f"{render.NO_OBSERVATIONS}\n\n{missing}"
         if response_format == "json":
             return json_answer(sanitize(render.search_json(answer)))
         if response_format == "compact":
