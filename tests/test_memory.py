@@ -21,7 +21,7 @@ from recollect.memory.names import conversation_id, conversation_path, file_name
 from recollect.memory.observe import as_document, conversation_text
 from recollect.memory.reading import reader
 from recollect.memory.rendering.compact import search_compact
-from recollect.memory.rendering.render import FACTS_LENGTH, search_json, search_text, top_facts
+from recollect.memory.rendering.render import OWN_LENGTH, search_json, search_text, top_facts
 from recollect.memory.request_filters import MemoryFilter
 from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
 from recollect.model.audience import MASK, Audience
@@ -889,10 +889,9 @@ def test_projects_and_files_have_short_names() -> None:
     assert file_name("default/a.ts", "default") == "default/a.ts"
 
 
-def test_a_list_shows_a_few_facts_with_words_of_the_query_first() -> None:
+def test_a_list_shows_the_fact_that_has_words_of_the_query() -> None:
     facts = (
-        "Nothing of note happened here at all.",
-        "T.",
+        "Nothing of note happened here at all, and the same goes for the days before.",
         "The token is rotated. " + "word " * 60,
         "And more.",
     )
@@ -901,11 +900,13 @@ def test_a_list_shows_a_few_facts_with_words_of_the_query_first() -> None:
         "/p/c.jsonl",
         terms=("rotated",),
     )
-    excerpts = top_facts(hit)
-    assert excerpts[0].startswith("The token is rotated.") and excerpts[0].endswith("…")
-    assert sum(map(len, excerpts)) <= FACTS_LENGTH * 1.6 and "T." not in excerpts
+    (excerpt,) = top_facts(hit)
+    assert excerpt.startswith("The token is rotated.") and excerpt.endswith("…")
+    assert len(excerpt) < OWN_LENGTH
     text = search_text(MemoryResults("observations", (hit,), total=1), "token")
-    assert len(text) // 4 < 110
+    assert len(text) // 4 < 70
+    long = replace(hit.observation, title="T " + "long " * 15)
+    assert top_facts(hit._replace(observation=long, terms=("long",))) == []
 
 
 def test_statements_come_before_questions_and_what_was_done() -> None:

@@ -295,9 +295,9 @@ def test_a_listed_observation_is_short(library: Library, agent: Memory) -> None:
         title_line = heading.splitlines()[-1].removeprefix("**Title:** ")
         assert re.fullmatch(r"Token \d is a title .* two lines", title_line)
         lines = [line.removeprefix("- ") for line in fact_lines.splitlines()]
-        assert 1 <= len(lines) <= 3
+        assert len(lines) == 1
         assert all(line.startswith("Fact") and line.endswith("…") for line in lines)
-        assert count_tokens(title_line + "".join(lines)) <= 60
+        assert count_tokens(title_line + "".join(lines)) <= 40
 
 
 @proves("C4-05")

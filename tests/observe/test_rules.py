@@ -417,3 +417,20 @@ def test_observations_of_sample_sessions_quote_the_source() -> None:
                     assert_from_source(document)
                     count += len(observe(document))
     assert count >= 5
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        "Request keys now live in `charge_requests`, unique per merchant, and are purged after 72 h.",
+        "Request keys now live in the table of charges, " + "which is purged every night, " * 5,
+    ],
+)
+def test_a_title_is_no_cut_copy_and_repeats_no_fact(outcome: str) -> None:
+    for question in ("Where do request keys live?", "No, don't use request keys in mails."):
+        document = conversation(
+            message("user", question), *edit("a.py", "a", "b"), message("assistant", outcome)
+        )
+        for observation in observe(document):
+            title = observation.title.casefold()
+            assert "…" not in title and not any(title in f.casefold() for f in observation.facts)

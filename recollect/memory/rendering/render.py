@@ -19,9 +19,11 @@ from recollect.memory.results import (
 from recollect.model.observations import Observation
 from recollect.model.projects import project_name
 
-MAX_FACTS = 3
-FACTS_LENGTH = 160
-"""How many characters of facts a list shows for one observation."""
+SHORT_LENGTH = 90
+OWN_LENGTH = 120
+"""How many characters of its title and its facts a list shows for one observation."""
+MIN_FACT = 40
+"""The characters that must be left for a fact."""
 SNIPPET_LENGTH = 240
 SUCCESSOR_LENGTH = 80
 MAX_DELETION_NAMES = 10
@@ -119,21 +121,21 @@ def _observation_text(number: int, hit: ObservationHit) -> str:
 
 
 def top_facts(hit: ObservationHit) -> list[str]:
-    """A few facts. If it was found by one of its messages, what the message says comes first."""
-    facts = ordered_facts(hit)
-    if hit.quote:
-        facts.insert(0, one_line(hit.quote))
+    """The fact that says most about the query, and by what the observation was superseded.
+
+    If it was found by one of its messages, it is what the message says. A long fact is listed only
+    if it has words of the query that the title lacks.
+    """
+    title = one_line(hit.observation.title)
+    query_words = {word for term in hit.terms for word in tokens(term)}.difference(tokens(title))
+    facts = [
+        shorten(fact, max(OWN_LENGTH - len(title), MIN_FACT))
+        for fact in ([one_line(hit.quote)] if hit.quote else ordered_facts(hit)[:1])
+        if len(title) + len(fact) <= SHORT_LENGTH or not query_words.isdisjoint(tokens(fact))
+    ]
     if hit.successor is not None:
         facts.insert(0, superseded_note(hit.successor))
-    excerpts: list[str] = []
-    room = FACTS_LENGTH
-    for fact in facts[:MAX_FACTS]:
-        if excerpts and room < FACTS_LENGTH // 4:
-            break
-        excerpt = shorten(fact, max(room, FACTS_LENGTH // 4))
-        excerpts.append(excerpt)
-        room -= len(excerpt)
-    return excerpts
+    return facts
 
 
 def ordered_facts(hit: ObservationHit) -> list[str]:

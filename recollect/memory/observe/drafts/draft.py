@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from recollect.memory.observe import replies
 from recollect.memory.observe.drafts.stretches import Stretch
-from recollect.memory.observe.prose import shorten, without_lead
+from recollect.memory.observe.prose import shorten, split_clauses, without_lead
 from recollect.memory.observe.salience import Salience
 from recollect.memory.observe.sentence_words import overlap, terms
 
-TITLE_LENGTH = 80
+TITLE_LENGTH = 120
 SUBTITLE_LENGTH = 120
 MAX_FACTS = 6
 MAX_FACT_LENGTH = 120
@@ -74,7 +74,8 @@ def add_narrative(draft: Draft, stretch: Stretch, salience: Salience) -> None:
 
 
 def format_title(text: str) -> str:
-    title = without_politeness(text).strip().rstrip(".!:,; ")
+    """The text, or its first clauses if it is long: a title is no cut copy of a fact."""
+    title = split_clauses(without_politeness(text).strip(), TITLE_LENGTH)[0].rstrip(".!:,; ")
     return shorten(title[:1].upper() + title[1:], TITLE_LENGTH)
 
 

@@ -54,8 +54,6 @@ def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
         return None
     draft = Draft(_type_of_talk(stretch, request, best_answer), format_title(title))
     facts = [text for text in statements if overlap(text, [draft.title]) < 0.9]
-    title_start = draft.title.rstrip("…").casefold()
-    facts.sort(key=lambda text: text.casefold().startswith(title_start))  # repeats the title: last
     add_facts(draft, facts, 4)
     add_facts(draft, lists[:1], 5)
     add_facts(draft, [error_line(stretch.pasted)], 5)

@@ -214,8 +214,9 @@ def draft_decision(stretch: Stretch, work_draft: Draft) -> Iterator[Draft]:
         ]
         if texts:
             facts = [clause for text in texts[:2] for clause in split_clauses(text, FACT_LENGTH)]
-            title = format_title(without_politeness(texts[0]))
-            yield Draft(type_, title, facts=facts[:3], has_files=False)
+            draft = Draft(type_, format_title(texts[0]), has_files=False)
+            add_facts(draft, facts, 3)
+            yield draft
             return
 
 
