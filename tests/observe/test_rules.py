@@ -422,7 +422,7 @@ def test_observations_of_sample_sessions_quote_the_source() -> None:
 @pytest.mark.parametrize(
     "outcome",
     [
-        "Request keys now live in `charge_requests`, unique per merchant, and are purged after 72 h.",
+        "Request keys now live in `charge_requests`, unique per merchant, and purged after 72 h.",
         "Request keys now live in the table of charges, " + "which is purged every night, " * 5,
     ],
 )
