@@ -6,6 +6,7 @@ place of its best match (`distinct_results`). A search for several concepts find
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
@@ -45,6 +46,7 @@ from recollect.store.values import SearchPlan, SubstringMatches
 from recollect.store.views.labelled import visible_store
 from recollect.store.views.observed import ObservationStore
 
+_REFERENCE = re.compile(r"#\d+\b")
 _MAX_UNRANKED = 1_000
 """The most matches beyond the ranking that are read to fill a page."""
 _NO_TEXT = 'No text contains all of these words. The mode "both" also finds some of them.'
@@ -201,6 +203,7 @@ class _ConceptSearch:
         self, meaning: Meaning, query: Query, parts: Sequence[Scope], options: SearchOptions
     ) -> None:
         self._options = options
+        self._text = query.rest
         observations, messages = parts
         assert query.node is not None
         if may_relax(query) and not _have_match(parts, query.node):
@@ -216,8 +219,10 @@ class _ConceptSearch:
 
     def search(self, results: DistinctResults) -> MemoryResults:
         ranking = self._ranking()
+        referring = self._referring(ranking)
+        results.add(referring)
         results.add([self._ranked_match(scored, ranking) for scored in ranking.candidates])
-        if ranking.assessment.is_weak:
+        if ranking.assessment.is_weak and not referring:
             nearest = results.hits()[:NEAREST]
             return MemoryResults("observations", note=self._note(()), nearest=nearest)
         unranked = self._unranked_matches(ranking.last_score / 2)
@@ -234,6 +239,28 @@ class _ConceptSearch:
             nearest = self._nearest(results)
             note = note_unknown_names(note, self._scope.store, *self._filters, subject="Nothing")
         return MemoryResults(_kind(hits), hits, max(total, len(hits)), is_exact, note, nearest)
+
+    def _referring(self, ranking: Ranking) -> list[Match]:
+        """What refers to the pull requests or issues of the query, best first.
+
+        In the output of tools, such a number is most often that of a line or row.
+        """
+        references = _REFERENCE.findall(self._text)
+        if not references or not ranking.candidates:
+            return []
+        places = {scored.candidate.key: n for n, scored in enumerate(ranking.candidates)}
+        candidates = [
+            candidate
+            for reference in references
+            for pool in self._pools
+            for candidate in pool.scope.store.find_substring(
+                reference, _without_tools(pool.scope.filter), _MAX_WITHOUT_WORDS, 0
+            ).candidates
+            if reference in _REFERENCE.findall(candidate.content)
+        ]
+        candidates.sort(key=lambda candidate: places.get(candidate.key, len(places)))
+        score = ranking.scale.score(ranking.candidates[0].score)
+        return [Match(each, score, self._words, tuple(references)) for each in candidates]
 
     def _note(self, hits: Sequence[MemoryHit]) -> str:
         """What the reader should know. Without hits, missing words need no remark."""
@@ -289,6 +316,12 @@ class _ConceptSearch:
         neighbours.sort(key=lambda pair: -pair[1])
         results.add([Match(candidate, cosine, ()) for candidate, cosine in neighbours])
         return results.hits()[:NEAREST]
+
+
+def _without_tools(filter_: Filter) -> Filter:
+    if filter_.roles or filter_.kinds == (OBSERVATION,):
+        return filter_
+    return replace(filter_, roles=("user", "assistant"))
 
 
 def _search_without_words(
