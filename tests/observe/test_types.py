@@ -57,6 +57,9 @@ def test_changes_of_configuration_files_are_configuration(request_: str, path: s
         ("I'd rather not have notebooks in the repository.", "preference"),
         ("Don't mock Stripe in the payment tests, ever.", "preference"),
         ("I never want unwrap() outside of tests.", "preference"),
+        ("never touch production without asking me", "preference"),
+        ("By the way, never touch production without asking me, ok?", "preference"),
+        ("Let's go with FastAPI", "decision"),
         # German
         ("Wir haben uns für PostgreSQL entschieden.", "decision"),
         ("Dann nehmen wir ab jetzt SES für die Mails.", "decision"),
@@ -77,7 +80,11 @@ def test_changes_of_configuration_files_are_configuration(request_: str, path: s
         ("那就改成双缓冲吧", "decision"),
         ("以后提交信息都用英文写", "preference"),
         ("不要在代码里写死端口号", "preference"),
+        ("我们用 Redis 做队列吧", "decision"),
+        ("咱们用 pnpm", "decision"),
         # Japanese
+        ("キューは Redis を使おう", "decision"),
+        ("Redis にしよう", "decision"),
         ("データベースは PostgreSQL に決めました。", "decision"),
         ("やっぱり RevenueCat はやめて、StoreKit 2 を使います。", "decision"),
         ("今後、強制アンラップは使わないでください。", "preference"),
@@ -89,6 +96,62 @@ def test_corrections_are_decisions_or_preferences(words: str, type_: str) -> Non
     assert [each.type for each in observe(talk)] == [type_]
     work = conversation(message("user", words), *edit("a.py", "a", "b"), message("assistant", "OK"))
     assert type_ in [each.type for each in observe(work)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I leaked the AWS key in the repo.",
+        "Our token got exposed in the CI logs.",
+        "Someone pushed our .env to the public repo.",
+        "Der API-Schlüssel ist geleakt.",
+        "La clé API a fuité.",
+        "La contraseña fue filtrada.",
+        "API 密钥泄露了",
+        "APIキーが漏洩しました",
+    ],
+)
+def test_a_leaked_key_is_security(words: str) -> None:
+    talk = exchange(("user", words), ("assistant", "I will rotate it."))
+    assert [each.type for each in observe(talk)] == ["security"]
+    renewed = exchange(("user", "We pushed the token refresh to staging."), ("assistant", "OK."))
+    assert "security" not in [each.type for each in observe(renewed)]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("Any restarts?", "No restarts in the last 24 hours."),
+        ("ls", "Here are the files: a.txt and b.txt."),
+        ("git status", "Nothing to commit, the working tree is clean."),
+        ("How are you doing today?", "I'm doing great, thanks for asking!"),
+        ("good morning claude", "Good morning! What are we working on?"),
+    ],
+)
+def test_small_talk_in_a_coding_folder_is_not_observed(words: str, answer: str) -> None:
+    for calls in ((), tool_call("Bash", f"command: {words}", "ok")):
+        document = conversation(message("user", words), *calls, message("assistant", answer))
+        assert observe(document) == []
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "First I tried ccache, which made no difference.",
+        "The p95 of the search is now 121 ms.",
+        "KeyError: 'berth'",
+    ],
+)
+def test_numbers_failed_attempts_and_exceptions_are_facts(fact: str) -> None:
+    document = conversation(
+        message("user", "Make the harbour page faster, it takes too long."),
+        *tool_call(
+            "Bash", "command: python page.py", f"Traceback (most recent call last):\n{fact}"
+        ),
+        message("assistant", f"{fact} Then I made an index, and the page takes 3 s."),
+    )
+    (observation,) = observe(document)
+    assert any(fact.rstrip(".") in each for each in (observation.title, *observation.facts))
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,10 @@ PREFERENCE = Cue(
         r"(?:^|[.!;:] |no, )(?:please )?(?:don'?t|do not) (?!(?:forget|worry|hesitate|know|think"
         r"|see|understand|have|get|need|want|you|we|they|be)\b)\w+",
     ),
+    (
+        "without",
+        r"\b(?:never|don'?t|do not) \w+.{1,80}\bwithout (?:asking|telling|checking|my|approval)\b",
+    ),
     ("please", r"\bplease (?:use|avoid|don'?t|do not|keep|prefer)\b"),
     ("preferisco", r"\bpreferisco\b|좋아(?:해|합)"),
     foreign=foreign_cues.PREFERENCE,
@@ -147,18 +151,22 @@ PREFERENCE = Cue(
 LEARNING = Cue(
     (
         "turns til learned appears reason root issue problem culprit bug cause caused because key"
-        " found see why means fix lesson gotcha note important importantly due comes came so",
+        " found see why means fix lesson gotcha note important importantly due comes came so"
+        " tried reverted difference effect help work success",
         r"\b(?:turns out|til\b|today i learned|it appears that|the reason (?:is|was|why)|root cause"
         r"|the (?:actual |real )?(?:issue|problem|culprit|bug|cause)"
         r" (?:is|was|seems|comes)|caused by|because of this|the key (?:insight|takeaway|point)"
         r"|found (?:the|it|that)|i see the (?:issue|problem)|that(?:'s| is) (?:why|because)"
         r"|this means|the fix (?:is|was)|lesson|gotcha|note that|important(?:ly)?:)"
+        r"|\b(?:no (?:difference|effect)|(?:did not|didn'?t) (?:help|work)|without success"
+        r"|tried .{1,80}\bbut|reverted)\b"
         r"|\bbecause\b|\bdue to\b|\b(?:comes|came) from\b|, so (?:that )?(?:the|it|a|every|no)"
         r"|원인",
     ),
     stems="lesson gotcha means why because",
     foreign=foreign_cues.LEARNING,
 )
+_KEY = r"(?:keys?|tokens?|secrets?|passwords?|credentials?)\b"
 SECURITY = Cue(
     (
         "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf"
@@ -170,6 +178,14 @@ SECURITY = Cue(
         r"|exposed (?:key|token|secret|credential)s?"
         r"|security (?:hole|issue|flaw|fix|bug|patch|advisory|audit))\b",
     ),
+    (
+        "leaked leak leaks compromised stolen exposed committed pushed published",
+        rf"\b(?:leak(?:s|ed|ing)?|compromised|stolen)\b.{{0,60}}\b{_KEY}"
+        rf"|\b{_KEY}.{{0,60}}\b(?:leak(?:s|ed)?|stolen|compromised|(?:is|was|were|got) exposed)\b"
+        r"|\b(?:committed|pushed|published)\b.{0,40}"
+        rf"(?:\b(?:api|private|secret) {_KEY}|\.env\b)",
+    ),
+    foreign=foreign_cues.SECURITY,
 )
 PATTERN = Cue(
     (

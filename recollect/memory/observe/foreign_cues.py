@@ -17,6 +17,8 @@ DECISION = (
     r"\b(?:hemos|he) decidido\b|\b(?:nos quedamos|vamos) con\b|\bdecidimos\b",
     r"\b(?:usemos|cambiamos a|pasamos a|dejamos de|adoptamos|migramos)\b",
     r"\ben (?:lugar|vez) de\b",
+    "(?:用|选|换|采用)[^，。？?！!,]{1,30}吧|(?:咱们?|让我们)(?:就|还是|都|先)?(?:用|使用|选)(?!什么|哪)",
+    "を使(?:い?ましょう|おう)|に(?:しよう|決めよう)|で(?:行こう|いこう|行きましょう|いきましょう)",
     "决定|(?:那就|还是|就)(?:用|改|选|定)|改成|改为|改用|换成|采用|选定|定下来|不再用",
     "決め(?:た|ました|ます)|(?:こと|の?まま)にし(?:ます|ました)|に決定|採用し|切り替え",
     "(?:は|を)やめ(?:て|ます|よう)|を使います|でお願いします|にしましょう",
@@ -73,4 +75,13 @@ CHANGE = (
     r"\b(?:en lugar de|en vez de|ya no|reemplaz\w+|sustitu\w+|cambiamos|dejamos|desde ahora)\b",
     "改成|改为|改用|换成|不再|取代|放弃|弃用",
     "やめて|やめます|代わりに|切り替え|移行|見直|置き換え|もう使",
+)
+_KEY = (
+    r"(?:schlüssel|passw[oö]rt|token|zugangsdaten|clés?|mots? de passe|jetons?|identifiants|claves?"
+    r"|contraseñas?|credenciales|密钥|密码|令牌|凭证|キー|鍵|パスワード|トークン|認証情報)"
+)
+SECURITY = (
+    _KEY + r".{0,40}(?:geleakt|offengelegt|fuité|divulgué|exposée?s|filtr|expuest|comprometid"
+    r"|泄露|泄漏|暴露|漏洩|漏えい|流出)",
+    r"(?:泄露|泄漏|暴露)了?.{0,12}(?:密钥|密码|令牌|凭证)",
 )

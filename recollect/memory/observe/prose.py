@@ -72,6 +72,9 @@ _LEADS = re.compile(
 _QUESTION_WORD = re.compile(r"(?:where|who|which)\b", re.IGNORECASE)
 
 
+_TAG = re.compile(r", (?:ok(?:ay)?|right|alright|please)\?$", re.IGNORECASE)
+
+
 class Sentence(NamedTuple):
     """A sentence of a plain text.
 
@@ -124,7 +127,7 @@ def split_sentences(text: str) -> list[Sentence]:
             sentence = block[start:end].strip()
             if sentence:
                 is_item = mark == "item" and place == 0
-                is_question = sentence[-1] in "?？؟"
+                is_question = sentence[-1] in "?？؟" and not _TAG.search(sentence)
                 result.append(Sentence(sentence, number, is_item, mark == "heading", is_question))
     return result
 

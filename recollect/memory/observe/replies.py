@@ -68,6 +68,8 @@ _PLEASANTRY = re.compile(
 TRIVIAL = re.compile(
     r"^(?:ok(?:ay)?|yes(?:,? please)?|yep|yeah|no|nope|sure|thanks?(?: you)?|thx|great|perfect|cool"
     r"|nice|good|fine|right|alright|agreed|ouch|sorry|oops|whoops|my bad|apologies"
+    r"|how are you(?: doing)?(?: today)?|what'?s up|what time is it|are you (?:there|done|ready)"
+    r"|still there|nice weather(?: today)?|git status"
     r"|continue|go on|go ahead|proceed|ship it|sounds right|makes sense"
     r"|do it|do that|please (?:continue|proceed|do)|keep going|next|done|hello|hi|hey"
     r"|good (?:morning|evening|night|afternoon)|bye|/\w+|lgtm|y|n|k|hm+|wow|lol"
@@ -80,7 +82,7 @@ TRIVIAL = re.compile(
     r"(?:[\s,.!、，]+(?:ok(?:ay)?|yes|please|thanks?|thank you|so much|very much|great|go|go ahead"
     r"|do it|fix|fix it|set it|ship it|continue|then"
     r"|there|claude|sir|bitte|so machen wir (?:es|das)|por favor|s'il te plaît"
-    r"|man|all|again))*[\s.!?…。！]*$",
+    r"|man|all|again|today|claude))*[\s.!?…。！]*$",
     re.IGNORECASE,
 )
 _ACCEPTS = re.compile(

@@ -150,7 +150,8 @@ class Salience:
         if score is None:
             score = self.of_words(sentence) + score_details(sentence)
             score += 1.2 * bool(_OWN.search(sentence)) + 0.8 * bool(_ASIDE.search(sentence))
-            score += 0.8 * bool(PREFERENCE.search(sentence)) + 0.8 * bool(DECISION.search(sentence))
+            for cue in (PREFERENCE, DECISION, SECURITY):
+                score += 0.8 * bool(cue.search(sentence))
             self._person_scores[sentence] = score
         return score - 1.5 * question
 

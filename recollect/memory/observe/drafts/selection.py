@@ -10,13 +10,32 @@ from recollect.memory.observe.drafts.stretches import Stretch
 from recollect.memory.observe.prose import Sentence, split_clauses, without_lead
 from recollect.memory.observe.salience import Salience, is_about_self, is_empty, score_details
 from recollect.memory.observe.sentence_words import overlap, terms, words
+from recollect.memory.observe.work import error_line
 
 MIN_OUTCOME_TERMS = 3
 FACT_LENGTH = 60  # approximate characters: a fact is a thought, not a paragraph
+_MAX_SMALL_TALK = 40
+_MIN_ANSWER = 160
+"""The characters of an answer that is worth remembering although hardly anything was asked."""
 _LIST_LENGTHS = (72, 220)  # characters of the first and the second fact made of a list
 # What the reader can do or see is not what was done.
 _ADVICE = re.compile(r"(?:when|if|once) you\b|(?:now )?you can\b", re.IGNORECASE)
 _HEAD = re.compile(r"^(.{2,60}?)(?::\s|\s[-–—]\s|\s\(|:$)")
+
+
+def is_small_talk(stretch: Stretch) -> bool:
+    """Whether hardly anything was asked ("Any restarts?", "ls") and nothing came of it."""
+    work, request = stretch.work, stretch.request.strip()
+    if work.changes or work.commits or work.renames or work.errors or work.web_queries:
+        return False
+    if not replies.TRIVIAL.match(request):
+        is_short = len(request) <= _MAX_SMALL_TALK and request.isascii()
+        if not is_short or len(terms(request)) > 1 or cues.has_decision(request):
+            return False
+    answer = " ".join(sentence.text for sentence in stretch.model_sentences)
+    if len(answer) >= _MIN_ANSWER or cues.LEARNING.search(answer) or error_line(answer):
+        return False
+    return bool(work.calls) or not list_facts(stretch.model_sentences)
 
 
 def find_statements(stretch: Stretch, salience: Salience) -> list[str]:
@@ -31,7 +50,8 @@ def find_statements(stretch: Stretch, salience: Salience) -> list[str]:
             is_request = is_question
             if replies.REQUEST.match(text) and not cues.DECISION.search(sentence.text):
                 is_request = True
-            if len(terms(text)) < 2 or (is_request and not _has_own_details(stretch, text)):
+            fewest = 1 if cues.DECISION.search(clause) else 2
+            if len(terms(text)) < fewest or (is_request and not _has_own_details(stretch, text)):
                 continue
             score = salience.of_person(clause, question=is_question)
             if score > 1.0:
@@ -41,7 +61,7 @@ def find_statements(stretch: Stretch, salience: Salience) -> list[str]:
 
 def _is_question(sentence: Sentence, clause: str, text: str) -> bool:
     """Whether a clause asks for something. `text` is the clause without introductory words."""
-    if clause.endswith(("?", "？")):
+    if sentence.question and clause.endswith(("?", "？")):
         return True
     if sentence.question:
         return replies.REQUEST.match(text) is not None or replies.asks(text)

@@ -17,6 +17,7 @@ from recollect.memory.observe.drafts.selection import (
     find_request,
     find_statements,
     first_text,
+    is_small_talk,
     list_facts,
 )
 from recollect.memory.observe.drafts.stretches import Stretch
@@ -26,6 +27,8 @@ from recollect.memory.observe.work import error_line
 
 
 def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
+    if is_small_talk(stretch):
+        return None
     statements = find_statements(stretch, salience)
     if stretch.is_everyday and not statements:
         return None

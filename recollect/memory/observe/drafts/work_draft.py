@@ -26,6 +26,7 @@ from recollect.memory.observe.drafts.selection import (
     find_request,
     find_statements,
     first_text,
+    is_small_talk,
 )
 from recollect.memory.observe.drafts.stretches import Stretch
 from recollect.memory.observe.prose import split_clauses
@@ -58,6 +59,8 @@ def has_work(stretch: Stretch) -> bool:
 
 def draft_work(stretch: Stretch, salience: Salience) -> Draft | None:
     work = stretch.work
+    if is_small_talk(stretch):
+        return None
     request = ""
     if not replies.TRIVIAL.match(stretch.request.strip()):
         request = find_request(stretch, salience)
@@ -86,7 +89,7 @@ def draft_work(stretch: Stretch, salience: Salience) -> Draft | None:
 
 def _first_words(stretch: Stretch) -> str:
     for sentence in stretch.person_sentences:
-        if not is_empty(sentence.text) and not replies.TRIVIAL.match(sentence.text):
+        if not is_empty(sentence.text) and len(terms(sentence.text)) > 1:
             return sentence.text
     return ""
 
