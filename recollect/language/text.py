@@ -7,7 +7,8 @@ import re
 import unicodedata
 from bisect import bisect
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, time, timedelta
+from contextlib import suppress
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 from hashlib import blake2b
 
@@ -354,17 +355,21 @@ def _from_epoch(seconds: float) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _in_utc(value: datetime) -> datetime:
-    """Times without a time zone are taken as UTC."""
+def _in_utc(value: datetime, zone: tzinfo | None = UTC) -> datetime:
+    """Times without a time zone are in `zone`, or in that of this computer if it is None."""
+    if value.tzinfo is None and zone is not UTC:
+        with suppress(OverflowError, ValueError):  # the first and the last day of all
+            return value.replace(tzinfo=zone).astimezone(UTC)
     if value.tzinfo:
         return value.astimezone(UTC)
     return value.replace(tzinfo=UTC)
 
 
-def bound(value: str, *, end: bool) -> datetime:
-    """Parse the start or the end of a date range. A day, a month or a year means all of it, in UTC.
+def bound(value: str, *, end: bool, zone: tzinfo | None = UTC) -> datetime:
+    """Parse the start or the end of a date range. A day, a month or a year means all of it.
 
-    Raises ValueError if the text is not an ISO 8601 date or time.
+    `zone` is that of days and of times without one; None is that of this computer. Raises
+    ValueError if the text is not an ISO 8601 date or time.
     """
     text = value.strip()
     if len(text) > _LONGEST_DATE:
@@ -375,10 +380,10 @@ def bound(value: str, *, end: bool) -> datetime:
         pass  # it has a time, or it is not a date
     else:
         if end:
-            return datetime.combine(day, time(23, 59, 59, 999999), tzinfo=UTC)
-        return datetime.combine(day, time(0), tzinfo=UTC)
+            return _in_utc(datetime.combine(day, time(23, 59, 59, 999999)), zone)
+        return _in_utc(datetime.combine(day, time(0)), zone)
     try:
-        return _in_utc(datetime.fromisoformat(text))
+        return _in_utc(datetime.fromisoformat(text), zone)
     except OverflowError as error:
         raise ValueError("outside the years 1 to 9999") from error
 

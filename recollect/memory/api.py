@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query_tree import Word
 from recollect.memory.forgetting import Forgetting, Selection
-from recollect.memory.formats import TOOL_OPTIONS, OptionNames
+from recollect.memory.formats import TOOL_OPTIONS, OptionNames, current_zone
 from recollect.memory.lookup import Coverage, full_names, observations_by_id
 from recollect.memory.reading import (
     ConversationTexts,
@@ -93,15 +93,18 @@ class Memory:
         """Find what was said of one concept, or conversations that contain two to five concepts.
 
         One concept finds observations, and exchanges that no observation was made of. Filters on
-        types, concepts or files find observations only. The best come first. Raises InvalidInput.
+        types, concepts or files find observations only. The best come first. Days are those of this
+        computer's time zone, or of the zone of `now`. Raises InvalidInput.
         """
         filters = filters or MemoryFilter()
         options = SearchOptions(
-            mode, limit=max(1, min(limit, MAX_LIMIT)), now=now or datetime.now(UTC)
+            mode,
+            limit=max(1, min(limit, MAX_LIMIT)),
+            now=now or datetime.now().astimezone(current_zone()),
         )
         self._catch_up()
         with self._store.snapshot():
-            return self._search(query, filters, options, audience)
+            return self._search(query, filters, options, audience, now.tzinfo if now else None)
 
     def _search(
         self,
@@ -109,9 +112,10 @@ class Memory:
         filters: MemoryFilter,
         options: SearchOptions,
         audience: Audience,
+        zone: tzinfo | None,
     ) -> MemoryResults:
         concept = parse_query(query)
-        filter_ = self._filter(filters)
+        filter_ = self._filter(filters, zone)
         attributes = _Attributes.parse(filters)
         if not isinstance(concept, str) and any(attributes):
             raise InvalidInput(
@@ -135,11 +139,11 @@ class Memory:
         is_filtered = any(attributes) or bool(filter_.after or filter_.before)
         return self._with_successors(results, options.limit, insert=not is_filtered)
 
-    def _filter(self, filters: MemoryFilter) -> Filter:
+    def _filter(self, filters: MemoryFilter, zone: tzinfo | None) -> Filter:
         return Filter(
             projects=full_names(self._store, filters.projects),
-            after=parse_day(filters.after, "after"),
-            before=parse_day(filters.before, "before", end=True),
+            after=parse_day(filters.after, "after", zone=zone),
+            before=parse_day(filters.before, "before", end=True, zone=zone),
         )
 
     def _with_successors(

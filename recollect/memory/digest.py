@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from recollect.language.text import for_model, printable, storable
-from recollect.memory.formats import TOKEN_LENGTH
+from recollect.memory.formats import TOKEN_LENGTH, format_date
 from recollect.memory.observe import from_passage
 from recollect.memory.superseding import find_successors
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
@@ -130,7 +130,7 @@ def _format(
 def _date(observation: Observation) -> str:
     if observation.created_at is None:
         return ""
-    return observation.created_at.date().isoformat()
+    return format_date(observation.created_at)
 
 
 def _title_line(observation: Observation, successor: Observation | None) -> str:

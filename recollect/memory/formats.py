@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
+
+from recollect.errors import InvalidInput
 
 TOKEN_LENGTH = 4
 """Characters of a token, the rule of thumb used throughout Recollect."""
@@ -29,6 +33,35 @@ COMMAND_OPTIONS = OptionNames(
     tool_results="--tool-results",
     max_tokens="--max-tokens {}",
 )
+
+
+_ZONE: ContextVar[tzinfo | None] = ContextVar("time zone", default=None)
+"""None is that of this computer."""
+
+
+@contextmanager
+def time_zone(name: str) -> Iterator[None]:
+    """Days and hours are read and written in this time zone; an empty name changes nothing.
+
+    Raises InvalidInput.
+    """
+    from zoneinfo import ZoneInfo  # seldom needed
+
+    try:
+        zone = UTC if name == "UTC" else ZoneInfo(name) if name else _ZONE.get()
+    except (ValueError, OSError, KeyError) as error:  # ZoneInfoNotFoundError is a KeyError
+        raise InvalidInput(
+            f"Unknown time_zone: {name[:80]!r}. Give one like Asia/Tokyo."
+        ) from error
+    token = _ZONE.set(zone)
+    try:
+        yield
+    finally:
+        _ZONE.reset(token)
+
+
+def current_zone() -> tzinfo | None:
+    return _ZONE.get()
 
 
 def count(number: int, noun: str) -> str:
@@ -58,10 +91,10 @@ def code_list(names: Iterable[str]) -> str:
 def format_date(at: datetime | None) -> str:
     if at is None:
         return "unknown"
-    return f"{at.astimezone(UTC):%Y-%m-%d}"
+    return f"{at.astimezone(_ZONE.get()):%Y-%m-%d}"
 
 
 def format_time(at: datetime | None) -> str:
     if at is None:
         return "unknown"
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+    return f"{at.astimezone(_ZONE.get()):%Y-%m-%d %H:%M}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 
 from recollect.errors import InvalidInput
 from recollect.language.text import bound, storable, truncate
+from recollect.memory.formats import current_zone
 from recollect.memory.observe import TYPES, parse_type
 
 DEFAULT_LIMIT = 10
@@ -24,8 +25,9 @@ _MAX_VALUES = 100
 class MemoryFilter:
     """Which observations a search considers.
 
-    Dates are whole days (UTC), both included. An observation matches if it has one of the projects,
-    one of the types, one of the concepts and one of the files; an empty filter matches everything.
+    Dates are whole days of this computer's time zone, both included. An observation matches if it
+    has one of the projects, one of the types, one of the concepts and one of the files; an empty
+    filter matches everything.
     """
 
     after: str | None = None
@@ -83,14 +85,17 @@ def parse_types(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(types)
 
 
-def parse_day(value: str | None, name: str, *, end: bool = False) -> datetime | None:
+def parse_day(
+    value: str | None, name: str, *, end: bool = False, zone: tzinfo | None = None
+) -> datetime | None:
     """The beginning of a day, or with `end` its end. Raises InvalidInput."""
     if value is None or value == "":
         return None
     try:
         if not isinstance(value, str) or not _DAY.fullmatch(value.strip()):
             raise ValueError(value)
-        return bound(date.fromisoformat(value.strip()).isoformat(), end=end)
+        day = date.fromisoformat(value.strip()).isoformat()
+        return bound(day, end=end, zone=zone or current_zone())
     except ValueError as error:
         raise InvalidInput(
             f"Invalid date format: {name} is {truncate(repr(value), 80)}. Use YYYY-MM-DD"
@@ -100,7 +105,7 @@ def parse_day(value: str | None, name: str, *, end: bool = False) -> datetime | 
 def parse_anchor_date(anchor: str) -> datetime:
     """The moment that the anchor of a timeline names. Raises InvalidInput."""
     try:
-        return bound(anchor, end=False)
+        return bound(anchor, end=False, zone=current_zone())
     except (ValueError, AttributeError) as error:
         raise InvalidInput(
             f"Invalid anchor: {truncate(repr(anchor), 80)} is neither an observation ID nor a date."

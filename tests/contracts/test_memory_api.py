@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -41,7 +42,7 @@ PARAMETERS = {
     "get_observations": {"ids": TEXTS},
     "read": {"path": TEXT, "startLine": NUMBER, "endLine": NUMBER},
 }
-OWN_PARAMETERS = ("tool_results", "max_tokens")
+OWN_PARAMETERS = ("tool_results", "max_tokens", "time_zone")
 OWN_FORMAT = "compact"
 """What Recollect adds to the tools. All of it is optional."""
 REQUIRED = {"search": ["query"], "get_observations": ["ids"], "read": ["path"]}
@@ -392,6 +393,39 @@ def test_days_are_inclusive(memories: Library, agent: Memory) -> None:
     assert "session-abc123" in agent.text("search", query=concepts, before="2025-12-01")
     text = agent.text("search", query=concepts, before="2025-11-30")
     assert text.startswith("No conversations found")
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@proves("C4-08")
+@pytest.mark.usefixtures("in_tokyo")
+def test_days_and_hours_are_local_in_text_and_utc_in_json(library: Library, agent: Memory) -> None:
+    late = DAY.replace(hour=23)
+    converse(library, "s", "p", late, "Which flour?", "Rye flour.")
+    observe(library, "s", {"id": "obs-rye", "title": "Rye flour"})
+    for zone, day, hour in (("", "02", "08"), ("Asia/Tokyo", "02", "08"), ("UTC", "01", "23")):
+        arguments = {"query": "rye", "time_zone": zone}
+        text = agent.text("search", after=f"2025-12-{day}", before=f"2025-12-{day}", **arguments)
+        assert f"[p] - 2025-12-{day}\n**ID:** obs-rye" in text
+        other_day = f"2025-12-{3 - int(day):02}"
+        assert agent.ids(after=other_day, before=other_day, **arguments) == []
+        assert agent.json(**arguments)["results"][0]["date"] == "2025-12-01"
+        details = agent.text("get_observations", ids=["obs-rye"], time_zone=zone)
+        assert f"[p, 2025-12-{day} {hour}:30]" in details
+        assert f"2025-12-{day} {hour}:30" in agent.text(
+            "timeline", anchor=f"2025-12-{day}", time_zone=zone
+        )
+        assert f"# Date: 2025-12-{day}" in agent.text("read", path="/p/s.jsonl", time_zone=zone)
+    assert agent.error_text("search", query="rye", time_zone="Mars/Base").startswith("Unknown time")
+    for day in ("0001-01-01", "9999-12-31"):
+        assert agent.ids("rye", before=day) == (["obs-rye"] if day > "1" else [])
 
 
 @proves("C4-09")

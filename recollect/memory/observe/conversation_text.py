@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from recollect.memory.formats import format_date
 from recollect.memory.observe.exchanges import Exchange, split_exchanges
 from recollect.model.documents import Document, Passage
 
@@ -53,11 +54,12 @@ def conversation_text(
 
 
 def _header(document: Document) -> list[str]:
-    date = "unknown"
-    if document.created_at:
-        date = f"{document.created_at:%Y-%m-%d}"
     title = " ".join(document.title.split()) or document.id or document.source_id
-    return [f"# Conversation: {title}", f"# Project: {document.project}", f"# Date: {date}"]
+    return [
+        f"# Conversation: {title}",
+        f"# Project: {document.project}",
+        f"# Date: {format_date(document.created_at)}",
+    ]
 
 
 def _content_lines(passage: Passage) -> list[str]:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recollect.language.text import iso, tokens
-from recollect.memory.formats import code_list, count, format_date, format_time, one_line, shorten
+from recollect.memory.formats import (
+    code_list,
+    count,
+    format_date,
+    format_time,
+    one_line,
+    shorten,
+    time_zone,
+)
 from recollect.memory.names import file_name
 from recollect.memory.rendering.repetitions import without_repetitions
 from recollect.memory.results import (
@@ -78,6 +86,7 @@ def _entry_text(number: int, hit: MemoryHit, kind: str) -> str:
     return _conversation_text(number, hit, kind)
 
 
+@time_zone("UTC")
 def search_json(results: MemoryResults) -> dict[str, Any]:
     value: dict[str, Any] = {"results": _entries_json(results.hits), "total": results.total}
     if not results.is_exact:

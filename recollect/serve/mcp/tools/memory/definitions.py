@@ -20,6 +20,7 @@ from recollect.serve.mcp.tool import (
 )
 
 STRINGS = array(string())
+TIME_ZONE = string("Of days and hours")
 
 SEARCH = Tool(
     name="search",
@@ -39,6 +40,7 @@ SEARCH = Tool(
         concepts=STRINGS,
         files=STRINGS,
         response_format=enum("markdown", "json", "compact"),
+        time_zone=TIME_ZONE,
     ),
     annotations=READ_ONLY,
 )
@@ -46,7 +48,7 @@ SEARCH = Tool(
 GET_OBSERVATIONS = Tool(
     name="get_observations",
     description="Details of 1-20 observations.",
-    input_schema=object_schema(("ids",), ids=STRINGS),
+    input_schema=object_schema(("ids",), ids=STRINGS, time_zone=TIME_ZONE),
     annotations=READ_ONLY,
 )
 
@@ -60,6 +62,7 @@ READ = Tool(
         endLine=integer(),
         tool_results={"type": "boolean"},
         max_tokens=integer(),
+        time_zone=TIME_ZONE,
     ),
     annotations=READ_ONLY,
 )
@@ -73,6 +76,7 @@ TIMELINE = Tool(
         before=integer(),
         after=integer(),
         projects=STRINGS,
+        time_zone=TIME_ZONE,
     ),
     annotations=READ_ONLY,
 )
@@ -93,6 +97,7 @@ FORGET = Tool(
         after=string(),
         before=string(),
         confirm={"type": "boolean"},
+        time_zone=TIME_ZONE,
     ),
     annotations={**DESTRUCTIVE, "idempotentHint": True},
 )

@@ -6,13 +6,15 @@ Answers are Markdown and errors are plain text, as the Memory API defines them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from recollect.errors import RecollectError, SearchTimeout
 from recollect.language.text import storable
 from recollect.memory.api import DEFAULT_NEIGHBORS, MAX_NEIGHBORS
+from recollect.memory.formats import time_zone
 from recollect.memory.reading import DEFAULT_READ_TOKENS, MAX_TOKENS, MIN_TOKENS
 from recollect.memory.rendering import render
 from recollect.memory.rendering.compact import search_compact
@@ -32,9 +34,24 @@ INVALID_QUERY = "Query must be string or array"
 MAX_LINE = 1e12
 
 
+Handler = Callable[[Any, Context, dict[str, Any]], Any]
+
+
+def in_time_zone(handler: Handler) -> Handler:
+    """The handler in the time zone that the caller asks for."""
+
+    @wraps(handler)
+    def handle(self: Any, context: Context, arguments: dict[str, Any]) -> Any:
+        with plain_errors(), time_zone(str(arguments.get("time_zone") or "")):
+            return handler(self, context, arguments)
+
+    return handle
+
+
 class Handlers:
     """One object serves every user."""
 
+    @in_time_zone
     def search(self, context: Context, arguments: dict[str, Any]) -> str | Answer:
         args = MemoryArguments(SEARCH, arguments)
         query = args.query()
@@ -50,7 +67,7 @@ class Handlers:
         mode = args.choice("mode", "both")
         limit = args.number("limit", 1, MAX_LIMIT, default=DEFAULT_LIMIT)
         try:
-            with plain_errors(), context.library() as library:
+            with context.library() as library:
                 answer = library.memory.search(
                     query, filters, mode=mode, limit=limit, audience=context.audience
                 )
@@ -64,12 +81,14 @@ class Handlers:
             return _sanitize_text(search_compact(answer, query))
         return _sanitize_text(render.search_text(answer, query))
 
+    @in_time_zone
     def get_observations(self, context: Context, arguments: dict[str, Any]) -> str:
         ids = MemoryArguments(GET_OBSERVATIONS, arguments).texts("ids")
-        with plain_errors(), context.library() as library:
+        with context.library() as library:
             observations = library.memory.get(ids, audience=context.audience)
             return _sanitize_text(render.details_text(observations))
 
+    @in_time_zone
     def read(self, context: Context, arguments: dict[str, Any]) -> str:
         args = MemoryArguments(READ, arguments)
         path = args.text("path")
@@ -77,7 +96,7 @@ class Handlers:
         last = args.line("endLine")
         tool_results = args.flag("tool_results")
         max_tokens = args.number("max_tokens", MIN_TOKENS, MAX_TOKENS, default=DEFAULT_READ_TOKENS)
-        with plain_errors(), context.library() as library:
+        with context.library() as library:
             text = library.memory.read(
                 path,
                 first,
@@ -88,22 +107,24 @@ class Handlers:
             )
         return _sanitize_text(text)
 
+    @in_time_zone
     def timeline(self, context: Context, arguments: dict[str, Any]) -> str:
         args = MemoryArguments(TIMELINE, arguments)
         anchor = args.required_text("anchor").strip()
         before = args.number("before", 0, MAX_NEIGHBORS, default=DEFAULT_NEIGHBORS)
         after = args.number("after", 0, MAX_NEIGHBORS, default=DEFAULT_NEIGHBORS)
         projects = args.texts("projects")
-        with plain_errors(), context.library() as library:
+        with context.library() as library:
             observations, position = library.memory.timeline(
                 anchor, before=before, after=after, projects=projects
             )
         return _sanitize_text(render.timeline_text(observations, position))
 
+    @in_time_zone
     def forget(self, context: Context, arguments: dict[str, Any]) -> str:
         args = MemoryArguments(FORGET, arguments)
         confirm = args.flag("confirm")
-        with plain_errors(), context.library() as library:
+        with context.library() as library:
             deletion = library.memory.forget(
                 args.texts("ids"),
                 path=args.text("path"),

@@ -197,7 +197,7 @@ class RecallArguments(Arguments):
         if not text:
             return None
         try:
-            return bound(text, end=end)
+            return bound(text, end=end, zone=None)
         except ValueError as error:
             raise InvalidInput(
                 f"{name}: {quote(text)} is not a date. Give one such as 2026-01-31."

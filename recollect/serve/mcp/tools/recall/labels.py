@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from recollect.language.text import for_model, storable
 from recollect.library import Library
+from recollect.memory.formats import format_date
 from recollect.model.documents import Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.projects import project_name, projects_named
@@ -29,7 +30,7 @@ def one_line(text: str, length: int) -> str:
 def day(time: datetime | None) -> str:
     if time is None:
         return ""
-    return f"{time.astimezone(UTC):%Y-%m-%d}"
+    return format_date(time)
 
 
 def heading(library: Library, short_id: str, about: Hit | Summary, time: datetime | None) -> str:
