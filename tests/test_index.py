@@ -958,7 +958,7 @@ READERS = {
       purge_status read_only receipts recent related search short_id size stats summary verify
       version view wake_indexer prepare_imports read_path record_failed_import
       running_imports run_background_jobs""",
-    Knowledge: "document export find get list media_types search transcript",
+    Knowledge: "document export find get list media_types search transcript transcript_page",
     Memory: "get later_first read search successors timeline",
 }
 

@@ -70,6 +70,7 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "DELETE /conversations/{conversation_id:id}": (WRITE, CONVERSATIONS),
     "POST /conversations/restore": (WRITE, CONVERSATIONS),
     "POST /conversations/messages": (WRITE, CONVERSATIONS),
+    "GET /conversations/{conversation_id:id}/export": (READ, CONVERSATIONS),
     "POST /conversations/{conversation_id:id}/export": (READ, CONVERSATIONS),
     "GET /conversations/{conversation_id:id}/messages": (READ, CONVERSATIONS),
     "POST /conversations/{conversation_id:id}/messages": (WRITE, CONVERSATIONS),

@@ -101,7 +101,7 @@ def fill(home: Path) -> None:
     with recollect.open(home, background=False) as library:
         for group in ("samples", "examples"):
             for folder in sorted((files / group).iterdir()):
-                if folder.is_dir() and folder.name not in ("broken", "__pycache__"):
+                if folder.is_dir() and folder.name not in ("broken", "letta", "__pycache__"):
                     library.import_path(folder)
         for path in LANGUAGES:
             for chat in json.loads(path.read_text(encoding="utf-8"))["conversations"]:

@@ -36,7 +36,6 @@ from recollect.store.sqlite.connections.database_errors import (
 )
 from recollect.store.sqlite.connections.readers import FileChanged
 from recollect.store.sqlite.connections.transactions import Connections
-from recollect.store.sqlite.files.checksums import request_check
 from recollect.store.sqlite.files.encryption import require_encryption
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
 from recollect.store.sqlite.index_folder import IndexFolder
@@ -94,8 +93,6 @@ class SqliteStore(SqlStore[Connection]):
         except OSError as error:
             raise translate_os_error(error) from error
         verification.require_complete_copy(path)
-        if _has_log(path):
-            request_check(path.with_name("index"))
         try:
             db = connect(path)
             try:
@@ -513,12 +510,6 @@ def _why_read_only(path: Path, is_requested: bool) -> str:
     if not os.access(path.parent, os.W_OK):
         return "its folder is not writable"
     return ""
-
-
-def _has_log(path: Path) -> bool:
-    """Whether a process has the library open, or has not closed it: it was killed, for example."""
-    log = path.with_name(f"{path.name}-wal")
-    return log.exists() and log.stat().st_size > 0
 
 
 def _has_volumes(db: Connection) -> bool:

@@ -1,7 +1,8 @@
 """Checksums of the files of vectors and volumes, and a log of damage that they revealed.
 
-Files are verified before they are used if they were written since the last verification, or a day
-ago. The modification time of the file with the checksums is the time of the last verification.
+Files are verified before they are used if they were written, or the computer was started, since the
+last verification, or if that is a day ago. The modification time of the file with the checksums is
+the time of the last verification.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ _MAX_EVENTS = 20
 
 
 def is_check_due(checksums: Path, files: Iterable[Path]) -> bool:
-    """Whether files must be verified: they were written later, or it is a day ago."""
+    """Whether files must be verified: they were written or the computer started later, or it is a
+    day ago. What was written just before a power cut may be damaged.
+    """
     try:
         checked_at = checksums.stat().st_mtime
-        if not 0 <= time.time() - checked_at < _SECONDS_BETWEEN_CHECKS:
+        seconds_ago = time.time() - checked_at
+        if not 0 <= seconds_ago < min(_SECONDS_BETWEEN_CHECKS, time.monotonic()):
             return True
         return any(file.stat().st_mtime > checked_at for file in files)
     except FileNotFoundError:
@@ -52,13 +56,6 @@ def may_be_due(folder: Path) -> bool:
 def mark_checked(checksums: Path) -> None:
     with suppress(OSError):  # on read-only media, files are verified every time
         os.utime(checksums)
-
-
-def request_check(folder: Path) -> None:
-    """Have all files verified, whenever they were verified last."""
-    for checksums in folder.rglob("*.checksums"):
-        with suppress(OSError):
-            os.utime(checksums, (0, 0))
 
 
 # -- whole files ---
