@@ -187,6 +187,11 @@ def test_the_menu_of_a_row_changes_the_conversation_and_can_be_undone(
     page.locator("[data-row-menu]").last.click()
     page.get_by_role("menuitem", name="Pin").click()
     expect(page.locator(".row").first).to_contain_text("Pinned")
+    page.locator(".row").last.hover()
+    page.locator("[data-row-menu]").last.click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Export as plain text").click()
+    assert re.fullmatch(r"conversation-.+\.txt", download.value.suggested_filename)
     page.locator(".row").nth(1).hover()
     page.locator("[data-row-menu]").nth(1).click()
     page.get_by_role("menuitem", name="Delete").click()
