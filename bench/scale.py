@@ -7,9 +7,9 @@ the tables in docs/scale.md.
 
 The simulation plays a day. Requests arrive at random, most of them in the afternoon. A search, a
 list and an append first use a core of a server, then a core of the database that has the user, and
-wait in a queue for each. With replicas, searches and lists may use those. The times are random
-around the measured means, and a search takes longer in a larger library. The databases of a cluster
-do not share anything, so one database with its users and its share of the servers is simulated.
+wait in a queue for each. The times are random around the measured means, and a search takes longer
+in a larger library. The databases of a cluster do not share anything, so one database with its
+users and its share of the servers is simulated.
 """
 
 from __future__ import annotations
@@ -209,7 +209,6 @@ class Machines:
     servers: int
     cores: int
     """Of the database."""
-    replicas: int = 0
     on_cluster: bool = False
 
 
@@ -218,7 +217,7 @@ def simulate(users: int, machines: Machines, inputs: Inputs, seed: int = 1) -> R
     random = Random(seed)
     factor = inputs["cpu_ms"]["cluster_factor"] if machines.on_cluster else 1.0
     servers = [Station(inputs["server"]["cores"]) for _ in range(machines.servers)]
-    databases = [Station(machines.cores) for _ in range(machines.replicas + 1)]
+    database = Station(machines.cores)
     # Requests reach the database in the order in which their server finishes with them.
     queue: list[tuple[float, float, str, float]] = []
     for arrival, kind in _arrivals(users, inputs, random):
@@ -227,9 +226,6 @@ def simulate(users: int, machines: Machines, inputs: Inputs, seed: int = 1) -> R
         queue.append((leaves, arrival, kind, _vary(database_ms * factor, random) / 1000))
     durations: dict[str, list[float]] = {"search": [], "list": [], "append": []}
     for leaves, arrival, kind, seconds in sorted(queue):
-        database = databases[0]
-        if kind != "append":
-            database = random.choice(databases)
         finish = database.serve(leaves, seconds)
         if is_busy(arrival):
             durations[kind].append(finish - arrival)
@@ -237,7 +233,7 @@ def simulate(users: int, machines: Machines, inputs: Inputs, seed: int = 1) -> R
         len(queue),
         {kind: _percentiles(values) for kind, values in durations.items()},
         _use(servers),
-        _use(databases),
+        _use([database]),
     )
 
 
@@ -373,10 +369,9 @@ def table_of_simulations(inputs: Inputs) -> list[str]:
         rows.append(
             _simulation_row(users, share, machines, simulate(users // share, machines, inputs))
         )
-    for replicas in (0, 1):
-        machines = Machines(2, CROWDED_CORES, replicas)
-        outcome = simulate(CROWDED_USERS, machines, inputs)
-        rows.append(_simulation_row(CROWDED_USERS, 1, machines, outcome))
+    machines = Machines(2, CROWDED_CORES)
+    outcome = simulate(CROWDED_USERS, machines, inputs)
+    rows.append(_simulation_row(CROWDED_USERS, 1, machines, outcome))
     return rows
 
 
@@ -389,8 +384,6 @@ def _simulation_row(users: int, share: int, machines: Machines, outcome: Result)
     if share == 1:
         description = "1 database"
     description += f" ({machines.cores} cores)"
-    if machines.replicas:
-        description += " with 1 replica"
     return (
         f"| {users:,} | {description}, {_count(machines.servers, 'server')} "
         f"| {outcome.requests:,} | {' | '.join(cells)} "

@@ -192,20 +192,5 @@ def retention(text: str) -> str:
     return text
 
 
-def positive_number(text: str) -> int:
-    number = whole_number(text)
-    if number == 0:
-        raise ValueError("0 is too small.")
-    return number
-
-
-def databases(text: str) -> tuple[str, ...]:
-    """Addresses of PostgreSQL databases. An error does not repeat them: they have passwords."""
-    addresses = tuple(map(str.strip, re.split(r",(?=\s*+postgres(?:ql)?://)", text)))
-    if not all(re.match(r"postgres(ql)?://", address) for address in addresses):
-        raise ValueError("an address must begin with postgresql://.")
-    return addresses
-
-
 def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())

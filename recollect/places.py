@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from recollect.index.background import Indexer
     from recollect.store.api_keys import ApiKeys
     from recollect.store.postgres import PostgresStore
-    from recollect.store.postgres.replicas import ReplicaStatus
     from recollect.store.shared.changes import ChangeSignals
     from recollect.store.shared.database import SharedDatabase
     from recollect.transfer.moving import MoveResult
@@ -60,7 +59,6 @@ def open(
     """
     where = place(path_or_url)
     user = _validate_user(user)
-    _require_database_of_replicas(where)
     if background is None:
         background = settings.INDEXING.get() != "manual"
     redacts = settings.REDACT.get()
@@ -265,7 +263,6 @@ def keys(path_or_url: str | Path | None = None) -> ApiKeys:
 def shared_database(path_or_url: str | Path | None = None) -> SharedDatabase:
     """What the servers of a place share. Creates nothing before its first use."""
     where = place(path_or_url)
-    _require_database_of_replicas(where)
     if isinstance(where, Path):
         from recollect.store.sqlite.shared_database import SqliteSharedDatabase
 
@@ -306,16 +303,6 @@ def stop_waiting(path_or_url: str | Path | None = None) -> None:
         from recollect.store.postgres.connections.pool import Pool
 
         Pool.stop_waiting(where)
-
-
-def replica_statuses(path_or_url: str | Path | None = None) -> list[ReplicaStatus]:
-    """How this process uses the replicas of a PostgreSQL place."""
-    where = place(path_or_url)
-    if isinstance(where, Path):
-        return []
-    from recollect.store.postgres.connections.pool import Pool
-
-    return Pool.replica_statuses(where)
 
 
 def audit_logs(path_or_url: str | Path | None = None) -> AuditLogs:
@@ -414,16 +401,6 @@ def _open_store(where: Path | str, user: str) -> Store:
     if not read_only:
         protect_library(where, file)
     return SqliteStore(file, read_only)
-
-
-def _require_database_of_replicas(where: Path | str) -> None:
-    """Whoever names replicas expects them to answer searches, but a folder has none."""
-    if isinstance(where, Path) and settings.REPLICAS.get():
-        raise InvalidInput(
-            f"{settings.REPLICAS.name} names replicas of a PostgreSQL database, but the libraries "
-            f"are in the folder {where}. Remove that setting, or set {settings.HOME.name} to the "
-            "address of the database."
-        )
 
 
 def postgres_url(path_or_url: str | Path | None = None) -> str:

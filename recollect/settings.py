@@ -15,12 +15,10 @@ from typing import Any
 from recollect.configuration import SETTINGS as SETTINGS
 from recollect.configuration import (
     choice,
-    databases,
     define,
     expand_path,
     interval,
     names,
-    positive_number,
     retention,
     switch,
     whole_number,
@@ -36,20 +34,6 @@ HOME = define(
     "(postgresql://user:password@host/database). Default: your data folder.",
 )
 USER = define("RECOLLECT_USER", "default", str, "Whose library to open.")
-REPLICAS = define(
-    "RECOLLECT_REPLICAS",
-    _NONE,
-    databases,
-    "Addresses of streaming replicas of the PostgreSQL database, separated by commas. They answer "
-    "searches (see docs/postgres.md).",
-    secret=True,
-)
-REPLICA_SECONDS = define(
-    "RECOLLECT_REPLICA_SECONDS",
-    10,
-    positive_number,
-    "How many seconds a replica may be behind the database. One that lags more is not used.",
-)
 EMBEDDINGS = define(
     "RECOLLECT_EMBEDDINGS",
     "static",

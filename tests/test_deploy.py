@@ -28,7 +28,6 @@ NAMES = {setting.name for setting in settings.SETTINGS}
 # Everything that can be switched on.
 ALL_VALUES = {
     "image": {"pullSecrets": [{"name": "registry"}]},
-    "database": {"replicasKey": "replicas"},
     "ingress": {"enabled": True},
     "settings": {"RECOLLECT_RATE_LIMIT": "6000"},
     "settingsSecrets": ["recollect-model"],
@@ -206,15 +205,6 @@ def test_the_commands_and_settings_of_the_chart_exist() -> None:
         (home,) = [item for item in container["env"] if item["name"] == "RECOLLECT_HOME"]
         assert home["valueFrom"]["secretKeyRef"]["name"] == "recollect-database"
         assert container["image"] == f"recollect:{CHART.metadata['appVersion']}"
-
-
-def test_servers_and_workers_get_the_addresses_of_replicas_from_the_secret() -> None:
-    for values in ({}, ALL_VALUES):
-        deployment = CHART.objects(values)["Deployment", "notes-server"]
-        (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        replicas = [item for item in container["env"] if item["name"] == "RECOLLECT_REPLICAS"]
-        references = [item["valueFrom"]["secretKeyRef"]["key"] for item in replicas]
-        assert references == (["replicas"] if values else [])
 
 
 def test_the_probes_are_public_routes() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 
 import pytest
@@ -58,13 +57,3 @@ def test_a_simulation_uses_the_cores_that_were_computed() -> None:
         load.server_cores, rel=0.2
     )
     assert result.database_use * 2 == pytest.approx(load.database_cores, rel=0.3)
-
-
-@pytest.mark.full
-def test_replicas_shorten_the_queue_of_a_busy_database() -> None:
-    inputs = copy.deepcopy(INPUTS)
-    inputs["cpu_ms"]["search_database"] *= 40
-    alone = scale.simulate(600, scale.Machines(servers=1, cores=2), inputs)
-    replicated = scale.simulate(600, scale.Machines(servers=1, cores=2, replicas=1), inputs)
-    assert replicated.database_use < alone.database_use
-    assert replicated.milliseconds["search"][1] < alone.milliseconds["search"][1]

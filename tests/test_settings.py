@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import recollect
 from recollect import settings
 from recollect.cli import main
 from recollect.configuration import config_file
 from recollect.errors import InvalidInput
-from recollect.places import shared_database
 from recollect.settings import SETTINGS
 
 PACKAGE = Path(settings.__file__).parent
@@ -61,32 +59,6 @@ def test_a_changed_file_is_read_again(file: Path) -> None:
     assert settings.PORT.get() == 9000
     file.write_text("port = 10000\n")
     assert settings.PORT.get() == 10000
-
-
-def test_addresses_of_replicas_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = "postgresql://a:x@h1,h2/notes", "postgres://b/notes"
-    for text in (f"{first},{second}", f"{first} , {second}"):
-        monkeypatch.setenv("RECOLLECT_REPLICAS", text)
-        assert settings.REPLICAS.get() == (first, second)
-    monkeypatch.setenv("RECOLLECT_REPLICAS", "host=b password=secret")
-    with pytest.raises(InvalidInput, match="must begin with postgresql://") as error:
-        settings.REPLICAS.get()
-    assert "secret" not in str(error.value)
-
-
-def test_a_folder_has_no_replicas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RECOLLECT_REPLICAS", "postgresql://ann:secret@db-2/notes")
-    for start in (recollect.open, shared_database):  # the latter by servers and workers
-        with pytest.raises(InvalidInput, match="RECOLLECT_REPLICAS names replicas") as error:
-            start(tmp_path / "home")
-        assert "secret" not in str(error.value)
-    assert not (tmp_path / "home").exists()
-
-
-def test_a_replica_cannot_be_required_to_have_no_lag(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_REPLICA_SECONDS", "0")
-    with pytest.raises(InvalidInput, match="too small"):
-        settings.REPLICA_SECONDS.get()
 
 
 @pytest.mark.parametrize(

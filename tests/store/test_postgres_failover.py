@@ -1,22 +1,24 @@
-"""Two streaming replicas of a server of its own: what happens when servers are killed."""
+"""Two streaming replicas of a server of its own: failover, and reading from a replica."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
 from local_servers import LocalServer, new_folder, server_folder, wait_until
+from starlette.testclient import TestClient
 
 import recollect
 from recollect.model.documents import Document, Passage
-from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.replicas import Replicas, ReplicaStatus
+from recollect.places import keys
+from recollect.serve.app import make_app
+from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.accounts import new_key
 
 pytestmark = pytest.mark.full
-USERS = ("ann", "bob", "cleo", "dan")
 
 
 class Cluster:
@@ -68,19 +70,6 @@ def cluster() -> Iterator[Cluster]:
         cluster.stop()
 
 
-@contextmanager
-def libraries(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dict[str, recollect.Library]]:
-    monkeypatch.setenv("RECOLLECT_REPLICAS", ", ".join(each.url for each in cluster.replicas))
-    monkeypatch.setenv("RECOLLECT_REPLICA_SECONDS", "600")
-    with ExitStack() as stack:
-        yield {
-            user: stack.enter_context(recollect.open(cluster.url, user, background=False))
-            for user in USERS
-        }
-
-
 def write(library: recollect.Library, text: str) -> None:
     library._store.save([Document("test", text, passages=(Passage("m", "user", text),))])
 
@@ -89,53 +78,32 @@ def texts(library: recollect.Library, query: str) -> list[str]:
     return [hit.snippet for hit in library.search(query).hits]
 
 
-def replicas_of(library: recollect.Library) -> Replicas:
-    store = library._store
-    while not isinstance(store, PostgresStore):
-        store = store._store  # type: ignore[attr-defined]
-    return store._transactions._pool.replicas
-
-
-def search_all(opened: dict[str, recollect.Library], query: str) -> list[ReplicaStatus]:
-    """Every user finds her message. Returns the states of the replicas."""
-    replicas = replicas_of(opened["ann"])
-    replicas.check()
-    for user, library in opened.items():
-        assert texts(library, query) == [f"the castle of {user}"]
-    return replicas.statuses()
-
-
-def test_users_are_spread_over_two_replicas_and_survivors_take_over(
+def test_a_server_in_read_only_mode_answers_from_a_replica(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = cluster.replicas
-    with libraries(cluster, monkeypatch) as opened:
-        for user, library in opened.items():
-            write(library, f"the castle of {user}")
-        for replica in cluster.replicas:
-            cluster.catch_up(replica)
-        both = search_all(opened, "castle")
-        assert [status.problem for status in both] == ["", ""]
-        assert [status.searches for status in both] == [2, 2]
-        first.stop("immediate")
-        one = search_all(opened, "the castle")
-        assert [bool(status.problem) for status in one] == [True, False]
-        assert one[1].searches == both[1].searches + len(USERS)
-        second.stop("immediate")
-        none = search_all(opened, "castle of")
-        assert all(status.problem for status in none)
-        assert none[1].searches == one[1].searches
-        first.start()
-        cluster.catch_up(first)
-        again = search_all(opened, "the castle of")
-        assert [bool(status.problem) for status in again] == [False, True]
-        assert again[0].searches == both[0].searches + len(USERS)
+    with recollect.open(cluster.url, "ann", background=False) as library:
+        write(library, "the castle of ann")
+        library.index()
+    with closing(keys(cluster.url)) as api_keys:
+        text, _ = new_key(api_keys, "ann")
+    replica = cluster.replicas[0]
+    cluster.catch_up(replica)
+    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
+    service = Service(replica.url, ServiceConfig())
+    headers = {"Authorization": f"Bearer {text}"}
+    with (
+        closing(service),
+        TestClient(make_app(service), "http://127.0.0.1:8765", headers=headers) as client,
+    ):
+        hits = client.get("/api/v1/search?q=fortress+castle").json()["hits"]
+        assert [hit["snippet"] for hit in hits] == ["the castle of ann"]
+        assert "the castle of ann" in client.get(f"/conversations/{hits[0]['conversation_id']}").text
+        assert client.delete(f"/conversations/{hits[0]['conversation_id']}").status_code == 503
 
 
-def test_a_program_follows_a_failover(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_follows_a_failover(cluster: Cluster) -> None:
     successor, other = cluster.replicas
-    with libraries(cluster, monkeypatch) as opened:
-        library = opened["ann"]
+    with recollect.open(cluster.url, "ann", background=False) as library:
         write(library, "the castle of ann")
         cluster.catch_up(successor)
         successor.stop("immediate")
@@ -154,9 +122,6 @@ def test_a_program_follows_a_failover(cluster: Cluster, monkeypatch: pytest.Monk
             "the towers of the harbour",
         ]
         assert texts(library, "lost") == []
-        replicas = replicas_of(library)
-        replicas.check()
-        assert all(status.problem for status in replicas.statuses())
     with recollect.open(cluster.url, "ann", background=False) as library:
         assert library._store.known_words(["tower", "towers", "lost"]) == {"tower", "towers"}
         assert library._store.verify().damaged == []

@@ -13,7 +13,6 @@ from recollect.settings import default_user
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from recollect.store.postgres.administration import DatabaseStatus
-    from recollect.store.postgres.replicas import ReplicaStatus
     from recollect.store.postgres.schema.versions import Program
 
 # `administration` is imported where it is used: its packages may not be installed, which
@@ -36,7 +35,7 @@ def define_postgres(group: argparse.ArgumentParser) -> None:
     add_command(
         actions,
         "status",
-        "show the schema, missing features, replicas and the machines of a cluster",
+        "show the schema, missing features and the machines of a cluster",
         run_status,
         "  recollect postgres status --json\n",
     )
@@ -146,18 +145,7 @@ def _print_status(status: DatabaseStatus, as_json: bool) -> int:
                 f"{node.bytes / _MEBIBYTE:,.1f} MiB{state}"
             )
         )
-    for replica in status.replicas:
-        out.print(safe(_describe_replica(replica)))
     return 0
-
-
-def _describe_replica(replica: ReplicaStatus) -> str:
-    if replica.problem or replica.seconds_behind is None:
-        return f"The replica {replica.location} is not used: {replica.problem}."
-    return (
-        f"The replica {replica.location} is used, at most {replica.seconds_behind:.1f} seconds "
-        "behind the primary."
-    )
 
 
 def _describe_program(program: Program) -> str:

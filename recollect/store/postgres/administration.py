@@ -9,7 +9,7 @@ import psycopg
 from psycopg import errors, sql
 
 from recollect.errors import InvalidInput, NotFound, RecollectError
-from recollect.settings import LIMITS, REPLICA_SECONDS, REPLICAS
+from recollect.settings import LIMITS
 from recollect.store.postgres.api_keys import ROLE as KEYS
 from recollect.store.postgres.api_keys import create_tables
 from recollect.store.postgres.connections.capabilities import (
@@ -19,7 +19,6 @@ from recollect.store.postgres.connections.capabilities import (
     prepare,
 )
 from recollect.store.postgres.connections.server_errors import explain_errors, location_of
-from recollect.store.postgres.replicas import ReplicaStatus, inspect_replicas
 from recollect.store.postgres.schema.cluster import is_distributed
 from recollect.store.postgres.schema.migrations import finish, is_set_up, pending_steps
 from recollect.store.postgres.schema.names import APP, SCHEMA
@@ -86,8 +85,6 @@ class DatabaseStatus:
     """Steps of an upgrade that run when no older program is connected."""
     programs: list[Program] = field(default_factory=list)
     """The versions of Recollect that are connected."""
-    replicas: list[ReplicaStatus] = field(default_factory=list)
-    """The replicas in RECOLLECT_REPLICAS."""
 
 
 def prepare_database(
@@ -144,12 +141,7 @@ def database_status(url: str) -> DatabaseStatus:
             _nodes(connection),
             _unfinished_steps(connection, location),
             connected_programs(connection),
-            _replicas(url, server) if server else [],
         )
-
-
-def _replicas(url: str, server: Server) -> list[ReplicaStatus]:
-    return inspect_replicas(url, server, REPLICAS.get(), REPLICA_SECONDS.get())
 
 
 def _unfinished_steps(connection: psycopg.Connection[Any], location: str) -> list[str]:

@@ -18,6 +18,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from recollect.errors import StoreUnavailable
 from recollect.language.text import micros
+from recollect.settings import READ_ONLY
 from recollect.store.api_keys import (
     COLUMNS,
     MAX_SESSIONS_EACH_USER,
@@ -151,7 +152,7 @@ class PostgresKeys(ApiKeys):
                 return None
             key = from_row(row)
             now = _now()
-            if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
+            if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL and not READ_ONLY.get():
                 db.execute(f"update {_TABLE} set used_at = %s where id = %s", [now, id])
             return key
 
@@ -207,7 +208,8 @@ class PostgresKeys(ApiKeys):
                 return None
             session = session_from_row(row)
             now = _now()
-            if now - (micros(session.used_at) or 0) > SESSION_USED_AT_INTERVAL:
+            is_due = now - (micros(session.used_at) or 0) > SESSION_USED_AT_INTERVAL
+            if is_due and not READ_ONLY.get():
                 db.execute(f"update {_SESSIONS} set used_at = %s where hash = %s", [now, hash])
             return session
 

@@ -44,13 +44,6 @@ capabilities:
     secretKeyRef:
       name: {{ .Values.database.secret }}
       key: {{ .Values.database.urlKey }}
-{{- if .Values.database.replicasKey }}
-- name: RECOLLECT_REPLICAS
-  valueFrom:
-    secretKeyRef:
-      name: {{ .Values.database.secret }}
-      key: {{ .Values.database.replicasKey }}
-{{- end }}
 {{- end }}
 
 {{- define "recollect.settingsFrom" -}}

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from recollect.errors import RecollectError
 from recollect.library import Library
-from recollect.places import pool_statistics, replica_statuses
+from recollect.places import pool_statistics
 from recollect.serve.http.libraries import Libraries
 
 # Counting what is not embedded reads every open library.
@@ -117,38 +117,6 @@ class StateCollector(Collector):
         )
         for name, help, key, unit in _POOL_COUNTERS:
             yield CounterMetricFamily(name, help, value=statistics.get(key, 0) / unit)
-        yield from self._replica_metrics()
-
-    def _replica_metrics(self) -> Iterable[Metric]:
-        used = GaugeMetricFamily(
-            "recollect_database_replica_used",
-            "Whether searches may use a replica: 1 or 0.",
-            labels=["replica"],
-        )
-        behind = GaugeMetricFamily(
-            "recollect_database_replica_seconds_behind",
-            "How old the state of a replica was at most at its last check, if that is known.",
-            labels=["replica"],
-        )
-        searches = CounterMetricFamily(
-            "recollect_database_replica_searches",
-            "Transactions of searches on a replica.",
-            labels=["replica"],
-        )
-        refusals = CounterMetricFamily(
-            "recollect_database_replica_refusals",
-            "Transactions of searches that had to use the primary, because the replica failed, "
-            "was too old or did not have the user's last write yet.",
-            labels=["replica"],
-        )
-        for status in replica_statuses(self._place):
-            labels = [status.location]
-            used.add_metric(labels, not status.problem)
-            if status.seconds_behind is not None:
-                behind.add_metric(labels, status.seconds_behind)
-            searches.add_metric(labels, status.searches)
-            refusals.add_metric(labels, status.refusals)
-        yield from (used, behind, searches, refusals)
 
 
 _POOL_COUNTERS = (

@@ -11,7 +11,7 @@ import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from recollect.errors import NewerLibrary, RecollectError, StoreBusy, StoreUnavailable
-from recollect.settings import LIMITS, REPLICA_SECONDS, REPLICAS
+from recollect.settings import LIMITS
 from recollect.store.postgres.connections.capabilities import connect_as_login, prepare
 from recollect.store.postgres.connections.notifications import ChangeSender
 from recollect.store.postgres.connections.server_errors import explain_errors, location_of
@@ -24,7 +24,6 @@ from recollect.store.postgres.connections.sessions import (
     new_session_pool,
     return_session,
 )
-from recollect.store.postgres.replicas import Replicas, ReplicaStatus
 from recollect.store.postgres.schema.versions import require_supported
 
 # Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
@@ -42,7 +41,6 @@ class Pool:
             self.server = prepare(url, self.location)
         self.locks = Locks(self)
         self.changes = ChangeSender(url)
-        self.replicas = Replicas(url, self.server, REPLICAS.get(), REPLICA_SECONDS.get())
         self._refusal: NewerLibrary | None = None
         self._references = 0
         self._is_ending = False
@@ -91,15 +89,6 @@ class Pool:
         if pool is not None:
             pool._is_ending = True
 
-    @classmethod
-    def replica_statuses(cls, url: str) -> list[ReplicaStatus]:
-        """How this process uses the replicas of a database. Empty if there is no pool."""
-        with cls._pools_lock:
-            pool = cls._pools.get(url)
-        if pool is None:
-            return []
-        return pool.replicas.statuses()
-
     def release(self) -> None:
         with self._pools_lock:
             self._references -= 1
@@ -107,7 +96,6 @@ class Pool:
                 return
             del self._pools[self.url]
         self.changes.close()
-        self.replicas.close()
         self._pool.close()
         self.locks.close()
 

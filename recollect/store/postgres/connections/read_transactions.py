@@ -5,7 +5,7 @@ connection breaks, a transaction is retried on a new connection until the deadli
 
 A search makes several reads. Inside `snapshot`, the reads of a thread share one transaction, which
 begins with the first of them. What most searches need to know about the library is read in the same
-message (`Facts`). Only these transactions may run on a replica (see `replicas`).
+message (`Facts`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ from recollect.store.postgres.connections.search_state import (
     TermResults,
 )
 from recollect.store.postgres.connections.server_errors import explain_error, is_worker_lost
-from recollect.store.postgres.connections.sessions import Session
-from recollect.store.postgres.replicas import BEGIN_SECONDS, REPLAYED_POSITION, Replica
 from recollect.store.values import CandidateRead, SearchPlan
 
 T = TypeVar("T")
@@ -65,19 +63,11 @@ class _Snapshot:
     planned: PlannedReads = field(default_factory=PlannedReads)
     lookups: Lookups = NO_LOOKUPS
     """What the statement that begins the next transaction looks up."""
-    replica: Replica | None = None
-    """Where the transactions of the block run. None: on the primary, or there was none yet."""
-    is_on_primary: bool = False
-    """Whether a transaction of the block has run on the primary. Then the others do as well."""
 
-    def use_primary(self) -> None:
-        self.replica = None
-        self.is_on_primary = True
-
-    def take_terms(self, rows: Rows, columns: int) -> TermResults:
-        """What was looked up: the rows after the first, without their first columns."""
+    def take_terms(self, rows: Rows) -> TermResults:
+        """What was looked up: the rows after the first, without the facts."""
         lookups, self.lookups = self.lookups, NO_LOOKUPS
-        rows_of_terms = [row[columns:] for row in rows[1:]]
+        rows_of_terms = [row[FACTS:] for row in rows[1:]]
         return TermResults(lookups.relatives, rows_of_terms, language=lookups.language)
 
     def end(self) -> None:
@@ -145,13 +135,13 @@ class ReadTransactions:
 
     # -- snapshots ---
 
-    def _begin_search_sql(self, timeout: int, *more_columns: str) -> list[str]:
-        """Begin a transaction, and read the facts, these columns and what is looked up."""
+    def _begin_search_sql(self, timeout: int) -> list[str]:
+        """Begin a transaction, and read the facts and what is looked up."""
         lookups = self._snapshot.lookups
         return [
             *self._begin_read_sql(timeout),
             *self._plan_settings(generic_plans=True),
-            Facts.sql(self.owner, self.server.is_cluster, lookups, *more_columns),
+            Facts.sql(self.owner, self.server.is_cluster, lookups),
         ]
 
     @property
@@ -203,8 +193,6 @@ class ReadTransactions:
 
     def _read_in_snapshot(self, work: Callable[[Connection], T]) -> T:
         snapshot = self._snapshot
-        if snapshot.db is None and not snapshot.is_on_primary:
-            self._begin_on_replica(snapshot)
         if snapshot.db is not None:
             snapshot.db.planned = snapshot.planned
             try:
@@ -215,65 +203,19 @@ class ReadTransactions:
             except psycopg.Error as error:
                 is_broken = snapshot.db.is_broken
                 snapshot.end()
-                if snapshot.replica is not None:
-                    snapshot.replica.report_error(error, is_broken)
-                elif not is_broken and not is_worker_lost(error):
+                if not is_broken and not is_worker_lost(error):
                     raise explain_error(error, self.location) from error
-        snapshot.use_primary()
         timeout, response_timeout = _time_limits(LIMITS.search_seconds)
         begin = self._begin_search_sql(timeout)
 
         def attempt(db: Connection, rows: Rows) -> T:
             if rows:
                 db.facts = Facts(*rows[0][:FACTS])
-                db.terms = snapshot.take_terms(rows, FACTS)
+                db.terms = snapshot.take_terms(rows)
             db.planned = snapshot.planned
             return _search(work, db)
 
         return self._retry(lambda: begin, attempt, new_deadline(), response_timeout, snapshot)
-
-    def _begin_on_replica(self, snapshot: _Snapshot) -> None:
-        """Begin the transaction of a snapshot on a replica, if one can be used.
-
-        It remains the same one in a block: another could have an older state.
-        """
-        if self._is_closed:
-            return
-        replica = self._pool.replicas.choose(self.owner)
-        if replica is None or snapshot.replica not in (None, replica):
-            return
-        with ExitStack() as resources:
-            try:
-                session = resources.enter_context(replica.connection())
-                db = self._begin_on(replica, session)
-            except psycopg.Error as error:
-                replica.report_error(error, is_broken=True)
-                return
-            if db is not None:
-                replica.add_search()
-                snapshot.replica = replica
-                snapshot.db, snapshot.resources = db, resources.pop_all()
-
-    def _begin_on(self, replica: Replica, session: Session) -> Connection | None:
-        """Begin on a replica. None if its state is too old, or lacks what this process wrote."""
-        timeout, response_timeout = _time_limits(LIMITS.search_seconds)
-        db = Connection(session, self.owner, self.server)
-        session.response_timeout = BEGIN_SECONDS
-        token = self._pool.replicas.writes.token(self.owner)
-        has_token = "true" if token is None else f"{token:d} = any(k.marks)"
-        rows = db.begin(self._begin_search_sql(timeout, REPLAYED_POSITION, has_token))
-        session.response_timeout = response_timeout
-        problem = ""
-        if rows:  # otherwise, the library is new
-            position, has_own_writes = rows[0][FACTS : FACTS + 2]
-            problem = replica.problem_of_position(position)
-            if has_own_writes and not problem:
-                db.facts = Facts(*rows[0][:FACTS])
-                db.terms = self._snapshot.take_terms(rows, FACTS + 2)
-                return db
-        db.end_reading()
-        replica.add_refusal(problem)
-        return None
 
     # -- attempts ---
 

@@ -36,13 +36,10 @@ class Facts:
     """Only in a cluster. See `Connection.timeline`."""
 
     @staticmethod
-    def sql(owner: int, is_cluster: bool, lookups: Lookups, *more_columns: str) -> str:
-        """`more_columns` may refer to `k.marks`, the tokens of the last commits.
-
-        If terms are looked up, each row has more columns, and the rows after the first are about
+    def sql(owner: int, is_cluster: bool, lookups: Lookups) -> str:
+        """If terms are looked up, each row has more columns, and the rows after the first are about
         terms.
         """
-        others = "".join(f", {column}" for column in more_columns)
         kinds = may_have_human_only = "null"
         # Only in the first row. With subqueries instead, the coordinator of a cluster crashes.
         if lookups.with_kinds:
@@ -54,10 +51,10 @@ class Facts:
         columns = f"""k.passage, k.removed, k.marks[1], k.is_partly_positioned, k.spaces,
           {kinds}, coalesce({may_have_human_only}, true), {TIMELINE if is_cluster else "null"}"""
         if lookups.arguments:
-            return f"""select {columns}{others}, k.word, k.forms, k.next_key, k.matches,
+            return f"""select {columns}, k.word, k.forms, k.next_key, k.matches,
               k.relatives, k.family, k.query, k.passages, k.visible
               from search_start({owner:d}, {lookups.arguments}) k"""
-        return f"select {columns}{others} from facts({owner:d}) k"
+        return f"select {columns} from facts({owner:d}) k"
 
 
 FACTS = len(fields(Facts))

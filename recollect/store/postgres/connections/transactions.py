@@ -151,7 +151,6 @@ class Transactions(ReadTransactions):
                 return self._retry(begin_sql, attempt, deadline)
             except _ReplyLost as lost:
                 if self._was_committed(lost):
-                    self._pool.replicas.writes.end_commit(self.owner, lost.token)
                     return lost.value  # type: ignore[no-any-return]
                 if time.monotonic() >= deadline:
                     raise StoreUnavailable(
@@ -167,14 +166,12 @@ class Transactions(ReadTransactions):
         last_statement = ""
         if not db.is_token_stored:
             last_statement = f"update last_key set {MARKS} where owner = {self.owner}; "
-        self._pool.replicas.writes.begin_commit(self.owner, token)
         try:
             db.commit(last_statement.replace("?", str(token)))
         except psycopg.Error as error:
             if db.is_broken or is_worker_lost(error):
                 raise _ReplyLost(token, tokens, value) from error
             raise
-        self._pool.replicas.writes.end_commit(self.owner, token)
         self.last_token = token
         self._pool.changes.announce(self.user)
         return value

@@ -263,7 +263,7 @@ class Counts:
     def _is_valid(entry: _Entry, size: int, removed: int) -> bool:
         if (entry.size, entry.removed) == (size, removed):
             return True
-        # A replica may have an older state than the one that was counted.
+        # A transaction may have an older state than the one that was counted.
         changes = abs(size - entry.size) + abs(removed - entry.removed)
         return entry.passages > _APPROXIMATE_FROM and changes < entry.size / 50
 

@@ -49,7 +49,7 @@ class Matches(NamedTuple):
         return len(self.packed)
 
     def until(self, last_key: int) -> Packed:
-        """The matches that a transaction with this last key sees. A replica may be older."""
+        """The matches that a transaction with this last key sees. It may be an older one."""
         if last_key >= self.last_key:
             return self.packed
         import numpy as np
