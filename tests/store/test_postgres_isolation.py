@@ -41,9 +41,9 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
+from recollect.store.postgres.cluster import is_distributed
 from recollect.store.postgres.connections.connection import Connection
-from recollect.store.postgres.schema.cluster import is_distributed
-from recollect.store.postgres.schema.names import APPEND_ONLY
+from recollect.store.postgres.schema import APPEND_ONLY
 
 CANARY = "zebracanary"
 NONSENSE = "xylonothing"  # a word of the same length that nobody has
@@ -75,7 +75,7 @@ class Neighbours:
             lambda db: db.rows(
                 """select c.relname from pg_class c
                 where c.relnamespace = 'recollect'::regnamespace and c.relkind in ('r', 'p')
-                  and not c.relispartition and c.relname not in ('account', 'migration')"""
+                  and not c.relispartition and c.relname not in ('account', 'schema_version')"""
             )
         )
         return [name for (name,) in rows]
@@ -764,23 +764,19 @@ def test_a_key_of_another_user_gives_the_same_error_as_an_unknown_key(
 
 def test_statistics_of_the_tables_are_not_visible(attacker: psycopg.Connection[Any]) -> None:
     for view in ("pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"):
-        assert (
-            rows(
-                attacker,
-                f"select * from {view} where schemaname = 'recollect' and tablename <> 'migration'",
-            )
-            == []
-        )
+        statistics = f"select tablename from {view} where schemaname = 'recollect'"
+        assert {table for (table,) in rows(attacker, statistics)} <= {"schema_version"}
     for table in ("pg_statistic", "pg_statistic_ext_data"):
         with pytest.raises(errors.InsufficientPrivilege), attacker.transaction():
             rows(attacker, f"select * from {table}")
 
 
-def test_sequences_can_be_incremented_but_not_read_or_set(
+def test_sequences_can_be_neither_used_nor_set(
     attacker: psycopg.Connection[Any],
 ) -> None:
     for statement in (
         "select * from recollect.account_id_seq",
+        "select nextval('recollect.account_id_seq')",
         "select setval('recollect.account_id_seq', 1)",
         "alter sequence recollect.account_id_seq restart",
         "drop sequence recollect.account_id_seq",
@@ -978,8 +974,8 @@ def test_nobody_can_take_over_the_number_of_another_account(
         "select lo_export(1, '/tmp/x')",
         "create publication p for table recollect.passage",
         "select pg_create_logical_replication_slot('s', 'pgoutput')",
-        "insert into recollect.migration (name) values ('m999_evil')",
-        "delete from recollect.migration",
+        "insert into recollect.schema_version values (2)",
+        "delete from recollect.schema_version",
     ],
 )
 def test_the_app_role_cannot_change_anything_that_protects_users(

@@ -1,4 +1,4 @@
-"""The PostgreSQL schema: privileges, servers without extensions, and migrations."""
+"""The PostgreSQL schema: privileges, servers without extensions, and how it is created."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.schema.migration_steps import CONTRACTIONS, MIGRATIONS
-from recollect.store.postgres.schema.migrations import finish, migrate
-from recollect.store.postgres.schema.names import APPEND_ONLY, PARTITIONS
+from recollect.store.postgres.administration import database_status
+from recollect.store.postgres.schema import APPEND_ONLY, PARTITIONS
 
 EVERYTHING = Filter(hidden=True)
-SHARED = ("account", "migration")  # tables without an owner
+SHARED = ("account", "schema_version")  # tables without an owner
 IS_OUR_TABLE = "c.relnamespace = 'recollect'::regnamespace and c.relkind in ('r', 'p')"
 PRIVILEGES = ("select", "insert", "update", "delete", "truncate", "references", "trigger")
 Rows = Callable[..., list[tuple[Any, ...]]]
@@ -64,7 +63,7 @@ def test_row_level_security_is_enabled_and_forced_on_every_table_and_partition(r
         from pg_class c where {IS_OUR_TABLE}"""
     )
     assert len(tables) > 12 * PARTITIONS
-    assert [name for name, is_forced in tables if not is_forced] == ["migration"]
+    assert [name for name, is_forced in tables if not is_forced] == ["schema_version"]
 
 
 def test_every_table_has_one_policy_that_checks_the_owner(rows: Rows) -> None:
@@ -89,7 +88,7 @@ def test_every_table_has_one_policy_that_checks_the_owner(rows: Rows) -> None:
         ]
         if table in ("passage_text", "word"):
             expected.append(search)
-        elif table == "migration":
+        elif table == "schema_version":
             expected = []
         assert sorted(table_policies) == expected
 
@@ -255,7 +254,7 @@ def check_isolation(url: str) -> None:
             if is_superuser:
                 # Policies do not apply to a superuser, so change the role.
                 ann._transactions.server.configure(db)
-            for table in tables.keys() - {"migration"}:
+            for table in tables.keys() - {"schema_version"}:
                 assert db.execute(f"select count(*) from recollect.{table}").fetchall() == [(0,)]
             db.execute("select set_config('recollect.owner', %s, true)", [str(number)])
             for table in tables.keys() - set(SHARED):
@@ -562,7 +561,7 @@ def results(store: PostgresStore) -> dict[str, Any]:
     }
 
 
-# -- migrations ----------------------------------------------------------------------------
+# -- creating it ----------------------------------------------------------------------------
 
 
 OPEN_LIBRARY = """
@@ -608,41 +607,11 @@ def catalog(url: str) -> list[tuple[Any, ...]]:
     )
 
 
-def migrate_database(url: str, stop_before: str | None = None) -> list[str]:
-    with psycopg.connect(url, autocommit=True) as db:
-        return migrate(db, "here", stop_before)
-
-
-NAMES = [name for name, _ in MIGRATIONS]
-ALL_NAMES = [*(step.name for step in CONTRACTIONS), *NAMES]
-
-
-@pytest.mark.full
-def test_migrating_drops_the_table_of_pg_textsearch_with_its_text(
-    rows: Rows, database: str
-) -> None:
-    with own_database(database) as url:
-        assert (
-            migrate_database(url, stop_before="m008_drop_bm25")
-            == NAMES[: NAMES.index("m008_drop_bm25")]
-        )
-        execute(url, "create table recollect.passage_bm25 (owner integer, key bigint, words text)")
-        execute(url, "insert into recollect.passage_bm25 values (1, 1, 'o1xsecret')")
-        with open_store(url) as store:
-            assert execute(url, "select to_regclass('recollect.passage_bm25')") == [(None,)]
-            check_operations(store)
-        assert migrate_database(url) == []
-        check_isolation(url)
-
-
-def test_a_second_migration_changes_nothing(rows: Rows, database: str) -> None:
+def test_opening_a_database_again_changes_nothing(rows: Rows, database: str) -> None:
     before = catalog(database)
-    assert migrate_database(database) == []
     with open_store(database):
         assert catalog(database) == before
-    assert [
-        name for (name,) in rows("select name from recollect.migration order by at, name")
-    ] == ALL_NAMES
+    assert rows("select version from recollect.schema_version") == [(1,)]
 
 
 @pytest.mark.full
@@ -651,48 +620,32 @@ def test_processes_that_open_an_empty_database_at_the_same_time_all_succeed(
 ) -> None:
     with own_database(database) as url:
         assert check_exit(start(url), start(url), start(url, "bob")) == [[], [], []]
-        assert [
-            name for (name,) in execute(url, "select name from recollect.migration order by name")
-        ] == ALL_NAMES
+        assert execute(url, "select version from recollect.schema_version") == [(1,)]
         check_isolation(url)
 
 
-@pytest.mark.full
-def test_a_database_of_a_newer_version_is_refused_and_not_changed(
-    rows: Rows, database: str
+@pytest.mark.parametrize(
+    ("change", "version"),
+    [
+        ("update recollect.schema_version set version = 2", "2"),
+        ("drop table recollect.schema_version", "0"),
+    ],
+)
+def test_a_database_of_another_version_is_refused_and_not_changed(
+    rows: Rows, database: str, change: str, version: str
 ) -> None:
     with own_database(database) as url:
-        with open_store(url) as store:
-            store.save([conversation("hello")])
-        execute(url, "insert into recollect.migration (name) values ('m999_future')")
-        before = catalog(url), execute(url, "select * from recollect.migration order by name")
-        with pytest.raises(NewerLibrary, match=r"m999_future.*Nothing was changed"):
-            PostgresStore(url, "bob")
-        with login(database, member_of="recollect_app") as name, pytest.raises(NewerLibrary):
-            PostgresStore(of(url, name), "bob")
-        assert (
-            catalog(url),
-            execute(url, "select * from recollect.migration order by name"),
-        ) == before
-        assert execute(url, "select count(*) from recollect.account")[0][0] <= 1
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", NAMES[1:])
-def test_a_migration_that_stopped_between_two_steps_is_resumed(
-    rows: Rows, database: str, name: str
-) -> None:
-    with own_database(database) as url:
-        assert migrate_database(url, stop_before=name) == NAMES[: NAMES.index(name)]
-        assert migrate_database(url, stop_before=name) == []
-        with open_store(url) as store:
-            check_operations(store)
-        check_isolation(url)
-        with psycopg.connect(url, autocommit=True) as db:
-            finish(db, "here")
-        with own_database(database) as complete_url:
-            migrate_database(complete_url)
-            assert len(catalog(url)) == len(catalog(complete_url))
+        with open_store(url):
+            pass
+        execute(url, change)
+        before = catalog(url)
+        with login(database, member_of="recollect_app") as name:
+            for address in (url, of(url, name)):
+                with pytest.raises(NewerLibrary, match=rf"schema {version};.*Nothing was changed"):
+                    PostgresStore(address, "bob")
+        with pytest.raises(NewerLibrary):
+            database_status(url)
+        assert catalog(url) == before
 
 
 KILL = """create function strike() returns event_trigger language plpgsql as $$
@@ -707,7 +660,7 @@ create event trigger strike on ddl_command_end when tag in ('CREATE TABLE')
 
 @pytest.mark.full
 @pytest.mark.usefixtures("database")
-def test_a_migration_that_was_killed_leaves_nothing_and_can_be_repeated() -> None:
+def test_a_set_up_that_was_killed_leaves_nothing_and_can_be_repeated() -> None:
     with own_database(superuser()) as url:
         execute(url, KILL)
         with pytest.raises((RecollectError, psycopg.OperationalError)):
@@ -723,20 +676,3 @@ def test_checking_for_a_user_creates_nothing(rows: Rows, database: str) -> None:
         assert not PostgresStore.exists(url, "ann")
         assert execute(url, "select nspname from pg_namespace where nspname = 'recollect'") == []
     assert not PostgresStore.exists(database, str(uuid.uuid4()))
-
-
-@pytest.mark.full
-def test_migrating_numbers_the_vectors_of_each_passage(rows: Rows, database: str) -> None:
-    with own_database(database) as url:
-        migrate_database(url, stop_before="m025_cluster")
-        execute(
-            url,
-            """insert into recollect.vector
-              (owner, space, passage, document, hidden, scale, numbers)
-            select o, 1, p, 1, false, 1, '[1,2]' from (values (1), (2)) u(o),
-              (values (7), (8), (8), (8)) v(p)""",
-        )
-        migrate_database(url)
-        parts = "select passage, part from recollect.vector where owner = %s order by 1, 2"
-        for owner in (1, 2):
-            assert execute(url, parts, owner) == [(7, 0), (8, 0), (8, 1), (8, 2)]

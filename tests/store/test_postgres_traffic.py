@@ -18,7 +18,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.schema.cluster import is_distributed
+from recollect.store.postgres.cluster import is_distributed
 
 MODES = ["both", pytest.param("text", marks=pytest.mark.full)]
 

@@ -13,7 +13,6 @@ from recollect.settings import default_user
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from recollect.store.postgres.administration import DatabaseStatus
-    from recollect.store.postgres.schema.versions import Program
 
 # `administration` is imported where it is used: its packages may not be installed, which
 # `postgres_url` explains.
@@ -53,19 +52,12 @@ def _define_prepare(actions: Commands) -> None:
     prepare = add_command(
         actions,
         "prepare",
-        "create or migrate the schema, as an administrator",
+        "create the schema, as an administrator",
         run_prepare,
-        "  recollect postgres prepare --grant recollect_login\n"
-        "  recollect postgres prepare --finish      when all servers have the new version\n\n"
-        "Servers of the previous version keep working until an upgrade is finished.\n",
+        "  recollect postgres prepare --grant recollect_login\n",
     )
     prepare.add_argument(
         "--grant", metavar="ROLE", help="let this login use the libraries in the database"
-    )
-    prepare.add_argument(
-        "--finish",
-        action="store_true",
-        help="finish an upgrade: remove what only older programs need, if none is connected",
     )
 
 
@@ -85,7 +77,7 @@ def run_prepare(arguments: argparse.Namespace) -> int:
     url = postgres_url(arguments.home)
     from recollect.store.postgres.administration import prepare_database
 
-    status = prepare_database(url, arguments.grant, arguments.finish)
+    status = prepare_database(url, arguments.grant)
     return _print_status(status, arguments.json)
 
 
@@ -125,14 +117,10 @@ def _print_status(status: DatabaseStatus, as_json: bool) -> int:
         return 0
     out = console()
     out.print(safe(f"{status.location}: PostgreSQL {status.version}"))
-    if status.pending_steps:
-        out.print("The schema must be created or migrated: recollect postgres prepare")
-    else:
+    if status.is_prepared:
         out.print("The schema is up to date.")
-    if status.unfinished_steps:
-        out.print("When no older program is connected, run: recollect postgres prepare --finish")
-    for program in status.programs:
-        out.print(safe(_describe_program(program)))
+    else:
+        out.print("The schema must be created: recollect postgres prepare")
     if status.users is not None:
         out.print(f"Users: {status.users}")
     for feature in status.missing_features:
@@ -146,12 +134,3 @@ def _print_status(status: DatabaseStatus, as_json: bool) -> int:
             )
         )
     return 0
-
-
-def _describe_program(program: Program) -> str:
-    connections = (
-        "1 connection" if program.connections == 1 else f"{program.connections} connections"
-    )
-    if not program.step:
-        return f"Connected: an older version of Recollect, {connections}"
-    return f"Connected: Recollect {program.version}, schema {program.step}, {connections}"

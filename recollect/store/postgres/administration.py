@@ -12,6 +12,7 @@ from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.settings import LIMITS
 from recollect.store.postgres.api_keys import ROLE as KEYS
 from recollect.store.postgres.api_keys import create_tables
+from recollect.store.postgres.cluster import is_distributed
 from recollect.store.postgres.connections.capabilities import (
     Server,
     connect_as_login,
@@ -19,15 +20,7 @@ from recollect.store.postgres.connections.capabilities import (
     prepare,
 )
 from recollect.store.postgres.connections.server_errors import explain_errors, location_of
-from recollect.store.postgres.schema.cluster import is_distributed
-from recollect.store.postgres.schema.migrations import finish, is_set_up, pending_steps
-from recollect.store.postgres.schema.names import APP, SCHEMA
-from recollect.store.postgres.schema.versions import (
-    Program,
-    connected_programs,
-    pending_contractions,
-    read_steps,
-)
+from recollect.store.postgres.schema import APP, SCHEMA, is_created
 from recollect.store.postgres.shared_database import ROLE as SERVER
 from recollect.store.postgres.shared_database import create_shared_tables
 from recollect.store.shared import (
@@ -74,26 +67,17 @@ class Node:
 class DatabaseStatus:
     location: str
     version: str
-    pending_steps: list[str]
-    """Migrations that must run before programs can use the database."""
+    is_prepared: bool
+    """Whether programs can use it. Otherwise it has no schema."""
     missing_features: tuple[str, ...] = ()
     users: int | None = None
     """None if this login may not count them."""
     nodes: list[Node] = field(default_factory=list)
     """Empty unless the database is a cluster."""
-    unfinished_steps: list[str] = field(default_factory=list)
-    """Steps of an upgrade that run when no older program is connected."""
-    programs: list[Program] = field(default_factory=list)
-    """The versions of Recollect that are connected."""
 
 
-def prepare_database(
-    url: str, login: str | None = None, finish_upgrade: bool = False
-) -> DatabaseStatus:
-    """Create or migrate all tables, and let a login use them.
-
-    With `finish_upgrade`, also remove what only older programs need.
-    """
+def prepare_database(url: str, login: str | None = None) -> DatabaseStatus:
+    """Create all tables, and let a login use them."""
     location = location_of(url)
     with explain_errors(location):
         prepare(url, location)
@@ -102,8 +86,6 @@ def prepare_database(
             create_shared_tables(url, SHARED_TABLES)
             if login is not None:
                 _grant_roles(connection, login)
-            if finish_upgrade:
-                finish(connection, location)
     return database_status(url)
 
 
@@ -127,28 +109,18 @@ def _grant_roles(connection: psycopg.Connection[Any], login: str) -> None:
 def database_status(url: str) -> DatabaseStatus:
     location = location_of(url)
     with explain_errors(location), connect_as_login(url, location) as connection:
-        steps = pending_steps(connection, location)
         version = connection.info.server_version
         server: Server | None = None
-        if not steps:
+        if is_created(connection, location):
             server = inspect(connection, location)
         return DatabaseStatus(
             location,
             f"{version // 10000}.{version % 10000}",
-            steps,
+            server is not None,
             server.missing_features if server else (),
             _count_users(connection) if server else None,
             _nodes(connection),
-            _unfinished_steps(connection, location),
-            connected_programs(connection),
         )
-
-
-def _unfinished_steps(connection: psycopg.Connection[Any], location: str) -> list[str]:
-    if not is_set_up(connection):
-        return []
-    completed = read_steps(connection, location).completed
-    return [step.name for step in pending_contractions(completed)]
 
 
 def _count_users(connection: psycopg.Connection[Any]) -> int | None:

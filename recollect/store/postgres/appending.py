@@ -21,7 +21,7 @@ from recollect.model.documents import Passage
 from recollect.store.postgres.connections.connection import MARKS, Connection, LibraryChanged
 from recollect.store.postgres.connections.sessions import TIMELINE
 from recollect.store.postgres.filters import OWNER
-from recollect.store.postgres.schema.transaction_functions import NEW_PASSAGE
+from recollect.store.postgres.functions import NEW_PASSAGE
 from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import word_rows

@@ -11,12 +11,13 @@ from typing import Any
 
 from recollect.language.text import comparable, fold, micros, storable, tokens
 from recollect.model.search import Filter
-from recollect.store.postgres.schema.migration_steps import LONGEST_INDEXED_NAME
 from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns
 from recollect.store.sql.tags import tag_pattern
 
 OWNER = ":owner"
 """Stands for the number of the user in our statements."""
+LONGEST_INDEXED_NAME = 200
+"""The index `passage_models` has no longer names."""
 _PINNED = {True: "d.pinned is not null", False: "d.pinned is null"}
 
 

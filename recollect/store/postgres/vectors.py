@@ -24,7 +24,7 @@ from recollect.model.search import Filter
 from recollect.store.postgres.connections.capabilities import Server
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import conditions
-from recollect.store.postgres.schema.names import SCHEMA
+from recollect.store.postgres.schema import SCHEMA
 from recollect.store.postgres.text.counts import size
 from recollect.store.postgres.text.matches import keys_of_few
 from recollect.store.sql.reading.selection import matching_documents

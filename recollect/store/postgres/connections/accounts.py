@@ -6,19 +6,18 @@ from typing import Any
 
 import psycopg
 
+from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
 from recollect.store.postgres.connections.capabilities import connect_as_login
 from recollect.store.postgres.connections.connection import set_owner
 from recollect.store.postgres.connections.server_errors import explain_errors, location_of
-from recollect.store.postgres.schema.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.schema.migrations import can_use_app_role, is_set_up
-from recollect.store.postgres.schema.names import APP
+from recollect.store.postgres.schema import APP, can_use_app_role, is_created
 
 
 def has_account(url: str, user: str) -> bool:
     """Whether the user has a library in the database. Creates nothing."""
     location = location_of(url)
     with explain_errors(location), connect_as_login(url, location) as connection:
-        if not is_set_up(connection):
+        if not is_created(connection, location):
             return False
         if is_distributed(connection):
             connection.execute(PROPAGATE_SETTINGS)

@@ -12,11 +12,15 @@ import psycopg
 from psycopg import sql
 
 from recollect.errors import RecollectError, StoreUnavailable
-from recollect.store.postgres.schema.cluster import PROPAGATE_SETTINGS, is_distributed
-from recollect.store.postgres.schema.migrations import can_use_app_role, migrate
-from recollect.store.postgres.schema.names import APP, SCHEMA, SEARCH
-from recollect.store.postgres.schema.online import extension_schema
-from recollect.store.postgres.schema.versions import APPLICATION_NAME
+from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
+from recollect.store.postgres.schema import (
+    APP,
+    SCHEMA,
+    SEARCH,
+    can_use_app_role,
+    create,
+    extension_schema,
+)
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +66,7 @@ def connect_as_login(url: str, location: str) -> Iterator[psycopg.Connection[Any
     """A separate connection, outside the pool, with the role that logs in."""
     try:
         connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=5, application_name=APPLICATION_NAME
+            url, autocommit=True, connect_timeout=5, application_name="recollect"
         )
     except psycopg.OperationalError as error:
         raise StoreUnavailable(
@@ -74,7 +78,7 @@ def connect_as_login(url: str, location: str) -> Iterator[psycopg.Connection[Any
 
 
 def prepare(url: str, location: str) -> Server:
-    """Migrate the database, and find out what the server provides."""
+    """Set up the database, and find out what the server provides."""
     with connect_as_login(url, location) as connection:
         version = connection.info.server_version
         if version < OLDEST_VERSION:
@@ -82,7 +86,7 @@ def prepare(url: str, location: str) -> Server:
                 f"{location} is PostgreSQL {version // 10000}; "
                 f"Recollect needs {OLDEST_VERSION // 10000} or newer."
             )
-        migrate(connection, location)
+        create(connection, location)
         server = inspect(connection, location)
     for feature in server.missing_features:
         log.warning("%s: %s", location, feature)
@@ -90,7 +94,7 @@ def prepare(url: str, location: str) -> Server:
 
 
 def inspect(connection: psycopg.Connection[Any], location: str) -> Server:
-    """What the server of a migrated database provides. Raises if users are not isolated there."""
+    """What the server of a database provides. Raises if users are not isolated there."""
     role = APP if can_use_app_role(connection) else connection.info.user
     _require_row_security(connection, role, location)
     vector_schema = extension_schema(connection, "vector")
@@ -130,7 +134,7 @@ def _unprotected_tables(connection: psycopg.Connection[Any], role: str) -> list[
         rows = connection.execute(
             """select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
             where n.nspname = %s and c.relkind in ('r', 'p') and not c.relispartition
-              and c.relname <> 'migration'
+              and c.relname <> 'schema_version'
               and (not row_security_active(c.oid)
                 or exists (select from pg_policy p, unnest(p.polroles) r
                   where p.polrelid = c.oid and p.polpermissive and p.polname <> 'own'

@@ -22,8 +22,8 @@ from recollect.store.postgres.filters import (
     derived_columns,
     document_conditions,
 )
+from recollect.store.postgres.functions import TOKENS
 from recollect.store.postgres.human_only import may_be_human_only
-from recollect.store.postgres.schema.names import TOKENS
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import get_marker, set_marker
 from recollect.store.sql.reading import human_only

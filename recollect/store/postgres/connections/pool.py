@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
-from recollect.errors import NewerLibrary, RecollectError, StoreBusy, StoreUnavailable
+from recollect.errors import RecollectError, StoreBusy, StoreUnavailable
 from recollect.settings import LIMITS
 from recollect.store.postgres.connections.capabilities import connect_as_login, prepare
 from recollect.store.postgres.connections.notifications import ChangeSender
@@ -24,7 +24,6 @@ from recollect.store.postgres.connections.sessions import (
     new_session_pool,
     return_session,
 )
-from recollect.store.postgres.schema.versions import require_supported
 
 # Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
 _LOCK = 0x5265636F
@@ -41,7 +40,6 @@ class Pool:
             self.server = prepare(url, self.location)
         self.locks = Locks(self)
         self.changes = ChangeSender(url)
-        self._refusal: NewerLibrary | None = None
         self._references = 0
         self._is_ending = False
         self._pool = new_session_pool(
@@ -113,13 +111,6 @@ class Pool:
         self.server.configure(connection)
         connection.execute(SESSION_SETTINGS)
         ((connection.timeline,),) = connection.execute(f"select {TIMELINE}").fetchall()
-        try:
-            require_supported(connection, self.location)
-        except NewerLibrary as error:
-            # This runs in a thread of the pool, which would only try again.
-            self._refusal = error
-            raise
-        self._refusal = None
 
     @contextmanager
     def connection(self, deadline: float) -> Iterator[Session]:
@@ -141,8 +132,6 @@ class Pool:
             except PoolClosed:
                 raise RecollectError("This library is closed.") from None
             except PoolTimeout as error:
-                if self._refusal is not None:
-                    raise NewerLibrary(str(self._refusal)) from error
                 if self._is_ending:
                     raise StoreUnavailable(
                         f"The PostgreSQL server {self.location} was away when the program ended."

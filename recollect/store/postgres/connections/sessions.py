@@ -12,8 +12,6 @@ from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
-from recollect.store.postgres.schema.versions import APPLICATION_NAME
-
 T = TypeVar("T")
 
 WAIT_SECONDS = 2.5
@@ -22,7 +20,7 @@ CONNECTION_OPTIONS: dict[str, Any] = {
     "autocommit": True,
     # Prepare a statement on the server when it has been used this often.
     "prepare_threshold": 3,
-    "application_name": APPLICATION_NAME,
+    "application_name": "recollect",
     "connect_timeout": 5,
     # Both sides notice after a minute that the other machine has disappeared.
     "keepalives_idle": 30,

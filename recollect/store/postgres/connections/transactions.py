@@ -37,7 +37,7 @@ from recollect.store.postgres.connections.read_transactions import (
     new_deadline,
 )
 from recollect.store.postgres.connections.server_errors import is_worker_lost
-from recollect.store.postgres.schema.names import TOKENS
+from recollect.store.postgres.functions import TOKENS
 from recollect.store.sql.copying.closing import closed_error, parse_closure
 
 T = TypeVar("T")

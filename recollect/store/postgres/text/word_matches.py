@@ -18,7 +18,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.language.queries.query_tree import And, Node, Or
-from recollect.store.postgres.schema.names import LENGTH_BITS, MAX_NEW_PASSAGES
+from recollect.store.postgres.functions import LENGTH_BITS, MAX_NEW_PASSAGES
 from recollect.store.postgres.text.lexemes import text_query
 
 if TYPE_CHECKING:

@@ -1,17 +1,16 @@
 """Citus: tables that are distributed over several machines by their owner.
 
-All rows of a user are on one worker, so her transactions run there. `account` and `migration` stay
-on the coordinator: Citus does not pass privileges on columns on.
+All rows of a user are on one worker, so her transactions run there. `account` stays on the
+coordinator, because Citus does not pass privileges on columns on, and so does the version.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 
-_LOCAL_TABLES = ("account", "migration")
-_PARTITIONING = " partition by hash (owner)"
 # Other tables refer to these, so they are distributed first.
 _FIRST_TABLES = ("last_key", "document", "passage", "receipt")
 
@@ -40,28 +39,17 @@ def is_distributed(connection: psycopg.Connection[Any]) -> bool:
     return bool(row and row[0])
 
 
-def without_partitions(script: str) -> str:
-    """A migration for a cluster, where a table has shards instead of partitions."""
-    return script.replace(_PARTITIONING, "")
-
-
-def _undistributed_tables(connection: psycopg.Connection[Any], schema: str) -> list[str]:
-    """The tables with an owner that are not distributed yet, in the order to distribute them."""
+def distribute_tables(
+    connection: psycopg.Connection[Any], schema: str, local_tables: Sequence[str]
+) -> None:
+    """Distribute the tables that have an owner."""
     rows = connection.execute(
         """select c.relname from pg_class c
-        where c.relnamespace = %s::regnamespace and c.relkind in ('r', 'p')
-          and not c.relispartition and c.relname <> all(%s)
-          and not exists (select from pg_dist_partition d where d.logicalrelid = c.oid)
+        where c.relnamespace = %s::regnamespace and c.relkind = 'r' and c.relname <> all(%s)
         order by array_position(%s, c.relname::text), c.relname""",
-        [schema, list(_LOCAL_TABLES), list(_FIRST_TABLES)],
+        [schema, list(local_tables), list(_FIRST_TABLES)],
     ).fetchall()
-    return [name for (name,) in rows]
-
-
-def distribute_tables(connection: psycopg.Connection[Any], schema: str) -> None:
-    """Distribute the tables that are not distributed yet."""
-    for table in _undistributed_tables(connection, schema):
-        _drop_sequences(connection, schema, table)
+    for (table,) in rows:
         colocate_with = "none"
         if table != _FIRST_TABLES[0]:
             colocate_with = f"{schema}.{_FIRST_TABLES[0]}"
@@ -69,18 +57,6 @@ def distribute_tables(connection: psycopg.Connection[Any], schema: str) -> None:
             "select create_distributed_table(%s, 'owner', colocate_with => %s)",
             [f"{schema}.{table}", colocate_with],
         )
-
-
-def _drop_sequences(connection: psycopg.Connection[Any], schema: str, table: str) -> None:
-    """Drop the defaults that use a sequence, which older versions needed."""
-    rows = connection.execute(
-        """select a.attname from pg_attrdef d
-          join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
-        where d.adrelid = %s::regclass and pg_get_expr(d.adbin, d.adrelid) like 'nextval%%'""",
-        [f"{schema}.{table}"],
-    ).fetchall()
-    for (column,) in rows:
-        connection.execute(f"alter table {schema}.{table} alter {column} drop default")
 
 
 def distribute_function(connection: psycopg.Connection[Any], name: str) -> None:
