@@ -226,11 +226,6 @@ def test_what_a_person_added_to_a_note_survives_undoing_its_import(store: Store)
     assert texts(store) == ["one", "two"]
 
 
-def remove_states_as_older_versions_did(store: Store) -> None:
-    sql = "update receipt_document set before = null"
-    store._write(lambda db: db.run(sql))  # type: ignore[attr-defined]
-
-
 states = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, min_size=1)
 actions_strategy = st.one_of(
     st.tuples(st.just("import"), states),
