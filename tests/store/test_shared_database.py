@@ -22,14 +22,9 @@ Open = Callable[[], SharedDatabase]
 FRUIT = Tables(
     "fruit",
     (
-        (
-            "create table fruit (number {identity}, name text not null unique, seed {bytes})",
-            "create index fruit_seed on fruit (seed)",
-        ),
+        "create table fruit (number {identity}, name text not null unique, seed {bytes})",
+        "create index fruit_seed on fruit (seed)",
     ),
-)
-SOFT_FRUIT = Tables(
-    "fruit", (*FRUIT.versions, ("alter table fruit add column weight bigint default 5",)), False
 )
 
 
@@ -106,15 +101,6 @@ def test_the_clock_is_that_of_the_database(open_server: Open) -> None:
         later = db.get(f"select {db.now}")
     assert isinstance(earlier, int)
     assert 1_700_000_000_000_000 < earlier <= later < earlier + 60_000_000
-
-
-def test_a_newer_program_adds_columns_and_an_older_one_continues(open_server: Open) -> None:
-    old, new = open_server(), open_server()
-    old.execute(FRUIT, "insert into fruit (name) values ('pear')")
-    assert new.execute(SOFT_FRUIT, "select name, weight from fruit") == [("pear", 5)]
-    assert names(old) == ["pear"]
-    assert names(open_server()) == ["pear"]
-    assert open_server().execute(SOFT_FRUIT, "select weight from fruit") == [(5,)]
 
 
 def test_servers_that_start_together_create_the_tables_once(open_server: Open) -> None:

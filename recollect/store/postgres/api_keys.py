@@ -44,7 +44,6 @@ ROLE = "recollect_keys"
 _TABLE = "recollect_keys.api_key"
 _SESSIONS = "recollect_keys.session"
 _REPLACEMENTS = "recollect_keys.replacement"
-_TABLE_COUNT = 3
 _LOCK = 0x5265636B
 _SCHEMA = f"""
 create schema if not exists recollect_keys;
@@ -108,7 +107,7 @@ class PostgresKeys(ApiKeys):
             check=ConnectionPool.check_connection,
             kwargs={"autocommit": True, "connect_timeout": 5, "application_name": "recollect keys"},
         )
-        self._tables: frozenset[str] = frozenset()
+        self._exists = False
 
     def add(self, key: ApiKey) -> None:
         def work(db: Database) -> None:
@@ -145,7 +144,7 @@ class PostgresKeys(ApiKeys):
 
     def find(self, id: str) -> ApiKey | None:
         def work(db: Database) -> ApiKey | None:
-            if "\0" in id or not self._has_table(db):
+            if "\0" in id or not self._has_tables(db):
                 return None
             row = db.execute(f"{_SELECT} where id = %s", [id]).fetchone()
             if row is None:
@@ -160,10 +159,8 @@ class PostgresKeys(ApiKeys):
 
     def all_keys(self) -> list[ApiKey]:
         def work(db: Database) -> list[ApiKey]:
-            if not self._has_table(db):
+            if not self._has_tables(db):
                 return []
-            with suppress(errors.InsufficientPrivilege):
-                self._require_tables(db)
             rows = db.execute(f"{_SELECT} order by created_at, id").fetchall()
             return [from_row(row) for row in rows]
 
@@ -171,7 +168,7 @@ class PostgresKeys(ApiKeys):
 
     def revoke(self, id: str, at: datetime) -> None:
         def work(db: Database) -> object:
-            if "\0" in id or not self._has_table(db):
+            if "\0" in id or not self._has_tables(db):
                 return None
             return db.execute(
                 f"update {_TABLE} set revoked_at = coalesce(revoked_at, %s) where id = %s "
@@ -184,7 +181,7 @@ class PostgresKeys(ApiKeys):
 
     def has_any(self) -> bool:
         def work(db: Database) -> bool:
-            if not self._has_table(db):
+            if not self._has_tables(db):
                 return False
             return db.execute(f"select 1 from {_TABLE} limit 1").fetchone() is not None
 
@@ -237,22 +234,16 @@ class PostgresKeys(ApiKeys):
     def close(self) -> None:
         self._pool.close()
 
-    def _has_table(self, db: Database) -> bool:
-        """Whether there are keys. Databases of version 0.1 have no other tables."""
-        return "api_key" in self._find_tables(db)
-
-    def _has_tables(self, db: Database) -> bool:
-        return len(self._find_tables(db)) == _TABLE_COUNT
-
     def _require_tables(self, db: Database) -> None:
         if not self._has_tables(db):
             create_tables(db)
 
-    def _find_tables(self, db: Database) -> frozenset[str]:
-        if len(self._tables) < _TABLE_COUNT:
-            statement = "select tablename from pg_tables where schemaname = %s"
-            self._tables = frozenset(name for (name,) in db.execute(statement, [ROLE]).fetchall())
-        return self._tables
+    def _has_tables(self, db: Database) -> bool:
+        """Whether there are keys. The catalog shows this to any login."""
+        if not self._exists:
+            statement = "select 1 from pg_tables where schemaname = %s limit 1"
+            self._exists = db.execute(statement, [ROLE]).fetchone() is not None
+        return self._exists
 
     def _run(self, work: Callable[[Database], T]) -> T:
         self._pool.open()
@@ -268,8 +259,7 @@ class PostgresKeys(ApiKeys):
                 self._location,
                 "the database login may not use them",
                 f"PostgreSQL says: {error.diag.message_primary}. The login that created the first "
-                f"key can allow it: grant {ROLE} to this login. After an update, it must run "
-                "`recollect keys list` once (docs/accounts.md).",
+                f"key can allow it: grant {ROLE} to this login (docs/accounts.md).",
             ) from error
         except psycopg.Error as error:
             raise explain_error(error, self._location) from error

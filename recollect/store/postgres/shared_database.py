@@ -23,7 +23,7 @@ from recollect.settings import LIMITS, READ_ONLY
 from recollect.store.postgres.connections.notifications import CHANNEL, topic_of_tables
 from recollect.store.postgres.connections.parameters import number_parameters
 from recollect.store.postgres.connections.server_errors import explain_error, location_of
-from recollect.store.shared.database import VERSIONS, Rows, SharedDatabase, Tables
+from recollect.store.shared.database import CONCEPTS, Rows, SharedDatabase, Tables
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class PostgresSharedDatabase(SharedDatabase):
             session = self._get_session()
             try:
                 if tables.name not in self._existing_tables:
-                    if is_read_only and _version(session, tables) < len(tables.versions):
+                    if is_read_only and not _has_tables(session, tables):
                         raise _read_only_error()
                     _create_tables(session, tables)
                     self._existing_tables.add(tables.name)
@@ -171,8 +171,7 @@ class PostgresSharedDatabase(SharedDatabase):
             raise RecollectError(
                 f"The database login may not use what the servers at {self._location} share. "
                 f"PostgreSQL says: {error.diag.message_primary}. The login of the first server can "
-                f"allow it: grant {ROLE} to this login. After an update, it must start a server "
-                "first (docs/postgres.md)."
+                f"allow it: grant {ROLE} to this login (docs/postgres.md)."
             ) from error
         except psycopg.Error as error:
             raise explain_error(error, self._location) from error
@@ -213,34 +212,28 @@ def _check(session: _Session) -> None:
 
 
 def _create_tables(session: _Session, tables: Tables) -> None:
-    """Bring the tables of a concept up to date."""
-    if _version(session, tables) >= len(tables.versions):
+    if _has_tables(session, tables):
         return
     with session.transaction():
         # Another process may be doing the same.
         session.execute("select pg_advisory_xact_lock(%s, 0)", [_LOCK])
         session.execute(f"create schema if not exists {ROLE}")
         session.execute(f"revoke all on schema {ROLE} from public")
-        session.execute(VERSIONS)
-        for statements in tables.versions[_version(session, tables) :]:
-            for statement in statements:
+        session.execute(CONCEPTS)
+        if not _has_tables(session, tables):
+            for statement in tables.statements:
                 session.execute(statement.format(**_TYPES))
-        session.execute(
-            "insert into concept (name, version) values (%s, %s) on conflict (name) do update "
-            "set version = excluded.version where excluded.version > concept.version",
-            [tables.name, len(tables.versions)],
-        )
+            session.execute("insert into concept (name) values (%s)", [tables.name])
         _grant_access(session)
 
 
-def _version(session: _Session, tables: Tables) -> int:
-    """The version of the tables in the database; 0 if they do not exist."""
+def _has_tables(session: _Session, tables: Tables) -> bool:
     statement = "select to_regclass(%s) is not null"
     ((exists,),) = session.execute(statement, [f"{ROLE}.concept"]).fetchall()
     if not exists:
-        return 0
-    rows = session.execute("select version from concept where name = %s", [tables.name]).fetchall()
-    return sum(version for (version,) in rows)
+        return False
+    rows = session.execute("select 1 from concept where name = %s", [tables.name]).fetchall()
+    return bool(rows)
 
 
 def _grant_access(session: _Session) -> None:

@@ -10,14 +10,12 @@ from recollect.store.shared.database import SharedDatabase, Tables
 TABLES = Tables(
     "budget",
     (
-        (
-            """create table budget (
-              name text not null,
-              day text not null,
-              spent bigint not null,
-              primary key (name, day)
-            )""",
-        ),
+        """create table budget (
+          name text not null,
+          day text not null,
+          spent bigint not null,
+          primary key (name, day)
+        )""",
     ),
 )
 

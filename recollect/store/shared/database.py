@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 Rows = list[tuple[Any, ...]]
 
-VERSIONS = "create table if not exists concept (name text primary key, version bigint not null)"
-"""Which version of the tables of each concept a database has."""
+CONCEPTS = "create table if not exists concept (name text primary key)"
+"""The concepts whose tables a database has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,11 @@ class Tables:
     """The tables of one concept."""
 
     name: str
-    versions: tuple[tuple[str, ...], ...]
-    """The statements that make each version from the one before. Append, never change.
+    statements: tuple[str, ...]
+    """They create the tables and indexes.
 
     Numbers and times are `bigint`, flags are `bigint` 0 or 1, texts are `text`. `{bytes}` is the
-    type of binary values, and `{identity}` a primary key that counts up. Programs of the previous
-    version keep using the tables, so a new version may only add tables and optional columns.
+    type of binary values, and `{identity}` a primary key that counts up.
     """
     is_durable: bool = True
     """Whether a commit waits for the disk. Without that, a power cut may undo the last commits."""

@@ -12,7 +12,7 @@ from recollect.store.shared.database import SharedDatabase, Tables
 
 TABLES = Tables(
     "exclusion",
-    (("create table exclusion (pattern text primary key, created_at bigint not null)",),),
+    ("create table exclusion (pattern text primary key, created_at bigint not null)",),
 )
 
 

@@ -39,31 +39,29 @@ _COLUMNS = (
 TABLES = Tables(
     "job",
     (
-        (
-            """create table job (
-              id text primary key,
-              kind text not null,
-              "user" text not null,
-              host text not null,
-              state text not null,
-              payload text not null,
-              progress text not null,
-              attempts bigint not null,
-              token text not null,
-              lease_until bigint not null,
-              due_at bigint not null,
-              created_at bigint not null,
-              started_at bigint,
-              finished_at bigint,
-              result text,
-              error text not null,
-              once bigint not null
-            )""",
-            'create index job_of on job (kind, "user", host, created_at)',
-            "create index job_state on job (state, kind, due_at)",
-            """create unique index job_once on job (kind, "user", host)
-              where once = 1 and state = 'queued'""",
-        ),
+        """create table job (
+          id text primary key,
+          kind text not null,
+          "user" text not null,
+          host text not null,
+          state text not null,
+          payload text not null,
+          progress text not null,
+          attempts bigint not null,
+          token text not null,
+          lease_until bigint not null,
+          due_at bigint not null,
+          created_at bigint not null,
+          started_at bigint,
+          finished_at bigint,
+          result text,
+          error text not null,
+          once bigint not null
+        )""",
+        'create index job_of on job (kind, "user", host, created_at)',
+        "create index job_state on job (state, kind, due_at)",
+        """create unique index job_once on job (kind, "user", host)
+          where once = 1 and state = 'queued'""",
     ),
 )
 

@@ -18,14 +18,12 @@ _FULL_SECONDS = 120
 TABLES = Tables(
     "limits",
     (
-        (
-            """create table bucket (
-              id text primary key,
-              level bigint not null,
-              updated_at bigint not null
-            )""",
-            "create index bucket_updated_at on bucket (updated_at)",
-        ),
+        """create table bucket (
+          id text primary key,
+          level bigint not null,
+          updated_at bigint not null
+        )""",
+        "create index bucket_updated_at on bucket (updated_at)",
     ),
     is_durable=False,
 )

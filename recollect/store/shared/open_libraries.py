@@ -16,14 +16,12 @@ _MICROS = 1_000_000
 TABLES = Tables(
     "open_library",
     (
-        (
-            "create table server_lease (server text primary key, lease_until bigint not null)",
-            """create table open_library (
-              server text not null,
-              "user" text not null,
-              primary key (server, "user")
-            )""",
-        ),
+        "create table server_lease (server text primary key, lease_until bigint not null)",
+        """create table open_library (
+          server text not null,
+          "user" text not null,
+          primary key (server, "user")
+        )""",
     ),
 )
 

@@ -26,23 +26,21 @@ _COLUMNS = "data, seen"
 TABLES = Tables(
     "sessions",
     (
-        (
-            """create table session (
-              id text primary key,
-              owner text not null,
-              data text not null,
-              seen {bytes} not null,
-              used_at bigint not null
-            )""",
-            "create index session_owner on session (owner, used_at)",
-            "create index session_used_at on session (used_at)",
-            """create table cancellation (
-              session text not null,
-              request text not null,
-              cancelled_at bigint not null,
-              primary key (session, request)
-            )""",
-        ),
+        """create table session (
+          id text primary key,
+          owner text not null,
+          data text not null,
+          seen {bytes} not null,
+          used_at bigint not null
+        )""",
+        "create index session_owner on session (owner, used_at)",
+        "create index session_used_at on session (used_at)",
+        """create table cancellation (
+          session text not null,
+          request text not null,
+          cancelled_at bigint not null,
+          primary key (session, request)
+        )""",
     ),
     is_durable=False,
 )

@@ -24,26 +24,24 @@ ABANDONED_SECONDS = 15
 TABLES = Tables(
     "streams",
     (
-        (
-            """create table stream (
-              id text primary key,
-              session text not null,
-              server text not null,
-              request text not null,
-              is_complete bigint not null,
-              bytes bigint not null,
-              created_at bigint not null,
-              alive_at bigint not null
-            )""",
-            "create index stream_alive_at on stream (alive_at)",
-            "create index stream_session on stream (session)",
-            """create table stream_message (
-              stream text not null references stream (id) on delete cascade,
-              number bigint not null,
-              content {bytes} not null,
-              primary key (stream, number)
-            )""",
-        ),
+        """create table stream (
+          id text primary key,
+          session text not null,
+          server text not null,
+          request text not null,
+          is_complete bigint not null,
+          bytes bigint not null,
+          created_at bigint not null,
+          alive_at bigint not null
+        )""",
+        "create index stream_alive_at on stream (alive_at)",
+        "create index stream_session on stream (session)",
+        """create table stream_message (
+          stream text not null references stream (id) on delete cascade,
+          number bigint not null,
+          content {bytes} not null,
+          primary key (stream, number)
+        )""",
     ),
     is_durable=False,
 )

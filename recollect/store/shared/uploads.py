@@ -33,16 +33,14 @@ _MICROS = 1_000_000
 TABLES = Tables(
     "upload",
     (
-        (
-            """create table upload_chunk (
-              job text not null,
-              number bigint not null,
-              data {bytes} not null,
-              created_at bigint not null,
-              primary key (job, number)
-            )""",
-            "create index upload_chunk_age on upload_chunk (created_at)",
-        ),
+        """create table upload_chunk (
+          job text not null,
+          number bigint not null,
+          data {bytes} not null,
+          created_at bigint not null,
+          primary key (job, number)
+        )""",
+        "create index upload_chunk_age on upload_chunk (created_at)",
     ),
 )
 

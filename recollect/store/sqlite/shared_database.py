@@ -16,7 +16,7 @@ import apsw
 
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, RecollectError, StorageFull
 from recollect.settings import READ_ONLY
-from recollect.store.shared.database import VERSIONS, Rows, SharedDatabase, Tables
+from recollect.store.shared.database import CONCEPTS, Rows, SharedDatabase, Tables
 from recollect.store.sqlite.connections.connection import Connection, connect, connect_read_only
 from recollect.store.sqlite.connections.database_errors import translate_error
 from recollect.store.sqlite.files.private_files import create_private_folder
@@ -75,10 +75,10 @@ class SqliteSharedDatabase(SharedDatabase):
         """Read on a full disk or in read-only mode. Tables that do not exist are empty."""
         if self._identify_file() is not None:
             with closing(connect_read_only(self._path)) as db:
-                if _version(db, tables):
+                if _has_tables(db, tables):
                     return db.rows(sql, values)
         with closing(Connection(":memory:")) as db:
-            _run_versions(db, tables, 0)
+            _run_statements(db, tables)
             return db.rows(sql, values)
 
     def close(self) -> None:
@@ -153,29 +153,23 @@ class SqliteSharedDatabase(SharedDatabase):
 
 
 def _create_tables(db: Connection, tables: Tables) -> None:
-    """Bring the tables of a concept up to date."""
     db.execute("begin immediate")
-    db.execute(VERSIONS)
-    _run_versions(db, tables, _version(db, tables))
-    db.execute(
-        "insert into concept (name, version) values (?, ?) on conflict (name) do update "
-        "set version = excluded.version where excluded.version > concept.version",
-        (tables.name, len(tables.versions)),
-    )
+    db.execute(CONCEPTS)
+    if not _has_tables(db, tables):
+        _run_statements(db, tables)
+        db.execute("insert into concept (name) values (?)", (tables.name,))
     db.execute("commit")
 
 
-def _version(db: Connection, tables: Tables) -> int:
-    """Which version of the tables of a concept a database has; 0 if none."""
+def _has_tables(db: Connection, tables: Tables) -> bool:
     if not db.get("select 1 from sqlite_schema where name = 'concept'"):
-        return 0
-    return db.get("select version from concept where name = ?", (tables.name,)) or 0
+        return False
+    return db.get("select 1 from concept where name = ?", (tables.name,)) is not None
 
 
-def _run_versions(db: Connection, tables: Tables, version: int) -> None:
-    for statements in tables.versions[version:]:
-        for statement in statements:
-            db.execute(statement.format(**_TYPES))
+def _run_statements(db: Connection, tables: Tables) -> None:
+    for statement in tables.statements:
+        db.execute(statement.format(**_TYPES))
 
 
 def _roll_back(db: Connection) -> None:
