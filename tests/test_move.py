@@ -966,30 +966,6 @@ def test_nobody_can_write_to_an_unfinished_target(places: Places, kind: str) -> 
     new.close()
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_conversations_in_an_unfinished_target_of_an_earlier_version_are_not_lost(
-    places: Places, kind: str
-) -> None:
-    source, target = places("sqlite"), places(kind)
-    old, new = source.store(), target.store()
-    fill(old)
-    with pytest.MonkeyPatch.context() as patch:
-        interrupt(type(new), "import_batch", 4, patch, after=False)
-        with pytest.raises(Killed):
-            move(source, target)
-    # Earlier versions only set the marker.
-    new.complete_move()
-    new.set_marker(transfer.MOVING, transfer.ARRIVING)
-    new.save([conversation("mine", message("m", "written too early"))])
-    with pytest.raises(InvalidInput, match="conversation 'mine'"):
-        move(source, target)
-    assert new.document("mine")
-    old.close()
-    new.close()
-    recollect.places.abort_move(target.where, target.user)
-    assert not target.exists()
-
-
 def test_an_unfinished_target_cannot_be_opened_or_moved(places: Places) -> None:
     source, target, third = places("sqlite"), places("sqlite"), places("sqlite")
     old, new = source.store(), target.store()

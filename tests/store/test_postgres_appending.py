@@ -59,12 +59,9 @@ def contents(store: PostgresStore) -> dict[str, list[str]]:
     return store._read(read)
 
 
-@pytest.mark.parametrize("with_function", [False, True])
 def test_a_plain_append_stores_the_same_as_the_general_one(
-    database: str, monkeypatch: pytest.MonkeyPatch, with_function: bool
+    database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if with_function:
-        monkeypatch.setattr(appending, "_WRITE", appending._CALL)
     with new_store(database) as plain, new_store(database) as general:
         for message in MESSAGES:
             assert plain.append("c", message)
@@ -95,11 +92,8 @@ def test_an_id_may_have_any_characters(database: str, id: str) -> None:
         assert [passage.id for passage in store.document(id).passages] == ["m0", id]
 
 
-def test_an_append_is_repeated_if_another_one_was_committed_after_the_lock(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_append_is_repeated_if_another_one_was_committed_after_the_lock(database: str) -> None:
     """Locks of rows are lost if a cluster moves them to another worker during a transaction."""
-    monkeypatch.setattr(appending, "_WRITE", appending._CALL)
     message = Passage("m1", "user", "a castle", created_at=NOW)
     tokens: list[Any] = []
     with new_store(database) as store:

@@ -46,10 +46,6 @@ GENERIC_PLANS = "set local plan_cache_mode = force_generic_plan"
 _TRANSACTIONS_BEFORE_GENERIC_PLANS = 3
 
 
-class LibraryChanged(Exception):
-    """Somebody has written to the library since. See `Transactions.write`."""
-
-
 class Connection:
     """See `store.sql.database.Database`."""
 

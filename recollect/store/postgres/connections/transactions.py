@@ -28,7 +28,6 @@ from recollect.store.postgres.connections.capabilities import connect_as_login
 from recollect.store.postgres.connections.connection import (
     MARKS,
     Connection,
-    LibraryChanged,
     set_owner,
 )
 from recollect.store.postgres.connections.read_transactions import (
@@ -110,8 +109,8 @@ class Transactions(ReadTransactions):
         `Connection.locked_row`. With it, statements may have generic plans (see `Connection.rows`).
 
         `last_row` is what `lock_query` returns if nobody has written since this process did. Then
-        the library is not locked first. Instead, `work` locks it with a statement that does nothing
-        if somebody has, and raises LibraryChanged.
+        the library is not locked first. Instead, `work` locks it with a statement that raises
+        SerializationFailure if somebody has.
         """
         if self.read_only:
             raise ReadOnlyLibrary(
@@ -120,7 +119,7 @@ class Transactions(ReadTransactions):
             )
         deadline = new_deadline()
         if last_row is not None:
-            with suppress(LibraryChanged):
+            with suppress(_LibraryChanged):
                 return self._write(work, deadline, lock_query, last_row)
         return self._write(work, deadline, lock_query)
 
@@ -140,11 +139,8 @@ class Transactions(ReadTransactions):
                 return self._work_and_commit(work, db, rows)
             try:
                 return self._work_and_commit(work, db, [tuple(last_row)])
-            except LibraryChanged:
-                db.end_reading()
-                raise
             except (errors.UniqueViolation, errors.SerializationFailure) as error:
-                raise LibraryChanged from error
+                raise _LibraryChanged from error
 
         while True:
             try:
@@ -254,6 +250,10 @@ class Transactions(ReadTransactions):
         finally:
             if is_locked:
                 self._pool.locks.release(self.owner)
+
+
+class _LibraryChanged(Exception):
+    """Somebody has written to the library since."""
 
 
 class _ReplyLost(Exception):

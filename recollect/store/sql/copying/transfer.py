@@ -24,7 +24,7 @@ import orjson
 from recollect.errors import InvalidInput
 from recollect.model.kinds import CONVERSATION
 from recollect.store.sql import statistics
-from recollect.store.sql.copying.closing import close, closure
+from recollect.store.sql.copying.closing import close
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, HEADING
 from recollect.store.sql.markers import get_marker, set_marker
@@ -229,9 +229,9 @@ class Import(NamedTuple):
 
 def import_batch(db: Database, batch: Batch, index: TextIndex) -> Import:
     """See Store.import_batch."""
-    may_delete = _mark_moving(db)
+    _mark_moving(db)
     table = TABLES[batch.table]
-    has_removed = _delete_unexpected(db, table, batch, index, may_delete)
+    has_removed = _delete_unexpected(db, table, batch, index)
     end = batch.end(len(table.key))
     stored = {
         table.key_of(row): row for row in table.rows(db, batch.after, len(batch.rows) + 1, end)
@@ -245,15 +245,13 @@ def import_batch(db: Database, batch: Batch, index: TextIndex) -> Import:
         elif stored_row != row:
             has_removed = True
             if table.identity(stored_row) != table.identity(row):
-                if not may_delete:
-                    raise _unexpected_row(db, table, stored_row)
                 _delete(db, table, [table.key_of(row)], index)
                 new.append(row)
                 continue
             correction = correction or _describe(db, table, row)
             _replace(db, table, row, index)
     if new:
-        if may_delete and table.name == "document":
+        if table.name == "document":
             has_removed |= _delete_namesakes(db, new, index)
         _add(db, table, new, index)
     if batch.highest_key:
@@ -264,9 +262,7 @@ def import_batch(db: Database, batch: Batch, index: TextIndex) -> Import:
     return Import(correction, has_removed)
 
 
-def _delete_unexpected(
-    db: Database, table: Table, batch: Batch, index: TextIndex, may_delete: bool
-) -> bool:
+def _delete_unexpected(db: Database, table: Table, batch: Batch, index: TextIndex) -> bool:
     """Delete the rows in the range of a batch that it does not contain."""
     keys = {table.key_of(row) for row in batch.rows}
     end = batch.end(len(table.key))
@@ -274,10 +270,6 @@ def _delete_unexpected(
     while True:
         stored = table.rows(db, after, _KEYS_PER_QUERY, end, table.key)
         unexpected = [key for key in stored if key not in keys]
-        if unexpected and not may_delete:
-            first = unexpected[0]
-            (row,) = table.rows(db, (*first[:-1], first[-1] - 1), 1)
-            raise _unexpected_row(db, table, row)
         if unexpected:
             _delete(db, table, unexpected, index)
             has_deleted = True
@@ -327,11 +319,8 @@ def _delete(db: Database, table: Table, keys: Sequence[Row], index: TextIndex) -
     db.run_many(f"delete from {table.name} where {db.own()} and {conditions}", keys)
 
 
-def _mark_moving(db: Database) -> bool:
-    """Mark a new library as one that another is being moved into, and close it to others.
-
-    Returns whether it is closed. An unfinished library of an earlier version is not.
-    """
+def _mark_moving(db: Database) -> None:
+    """Mark a new library as one that another is being moved into, and close it to others."""
     state = get_marker(db, MOVING)
     if state is None:
         if db.get(f"select exists (select 1 from {db.own_rows('document')})"):
@@ -351,15 +340,6 @@ def _mark_moving(db: Database) -> bool:
         close(db, Closure())
     if state != ARRIVING:
         set_marker(db, MOVING, ARRIVING)
-    return closure(db) is not None
-
-
-def _unexpected_row(db: Database, table: Table, row: Row) -> InvalidInput:
-    return InvalidInput(
-        "The unfinished library contains something that the original does not "
-        f"({_describe(db, table, row)}): one of the two was changed in the meantime. Delete the "
-        "unfinished library with `recollect move FROM TO --abort`, then move again."
-    )
 
 
 def _describe(db: Database, table: Table, row: Row) -> str:
