@@ -223,14 +223,11 @@ def shared_parsing_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(scope="session", autouse=True)
-def migrated_libraries(
+def library_template(
     isolated_session: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """New libraries are copies of one that was migrated, which takes a sixth of the time.
-
-    Tests of the migrations call `migrate` themselves.
-    """
-    template = tmp_path_factory.mktemp("migrated") / "library.db"
+    """New libraries are copies of one that is new, which takes a sixth of the time."""
+    template = tmp_path_factory.mktemp("template") / "library.db"
     sqlite_store.SqliteStore(template).close()
 
     def copy_and_connect(path: Path) -> Connection:

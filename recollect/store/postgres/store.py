@@ -17,7 +17,6 @@ from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import appending, candidate_reads, planned_search, text
-from recollect.store.postgres.author_names import AuthorNames
 from recollect.store.postgres.connections.accounts import has_account
 from recollect.store.postgres.connections.cancelling import cancel_on_stop
 from recollect.store.postgres.connections.connection import Connection
@@ -83,7 +82,6 @@ class PostgresStore(SqlStore[Connection]):
         self._transactions = Transactions(url, _validate_user(user), read_only)
         self._vocabulary = text.Vocabulary()
         self._counts = text.Counts()
-        self._author_names = AuthorNames()
         self._last_append: appending.LastAppend | None = None
         """None if others may write to the library as well. Whoever uses it takes it."""
         self._model_states: dict[int, bytes | None] = {}
@@ -205,9 +203,6 @@ class PostgresStore(SqlStore[Connection]):
             return text.count(db, node, resolve_filter(db, filter), self._counts, total)
 
         return self._search(work)
-
-    def authors(self, limit: int) -> list[str]:
-        return self._search(lambda db: self._author_names.get(db, limit))
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         return self._search_terms(lambda db: text.frequencies(db, nodes, self._counts))

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import psycopg
-from psycopg_pool import PoolClosed, PoolTimeout
+from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import RecollectError, StoreBusy, StoreUnavailable
 from recollect.settings import LIMITS
@@ -19,14 +20,13 @@ from recollect.store.postgres.connections.sessions import (
     CONNECTION_OPTIONS,
     SESSION_SETTINGS,
     TIMELINE,
-    WAIT_SECONDS,
     Session,
-    new_session_pool,
-    return_session,
 )
 
 # Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
 _LOCK = 0x5265636F
+# How long to wait for a connection before checking the deadline again.
+_WAIT_SECONDS = 2.5
 
 
 class Pool:
@@ -42,8 +42,18 @@ class Pool:
         self.changes = ChangeSender(url)
         self._references = 0
         self._is_ending = False
-        self._pool = new_session_pool(
-            url, self.location, LIMITS.server_connections, self._configure
+        self._pool = ConnectionPool(
+            url,
+            connection_class=Session,
+            kwargs=CONNECTION_OPTIONS,
+            min_size=0,
+            max_size=LIMITS.server_connections,
+            timeout=_WAIT_SECONDS,
+            reconnect_timeout=2.0,
+            configure=self._configure,
+            num_workers=2,
+            open=False,
+            name=f"recollect {self.location}",
         )
 
     @classmethod
@@ -122,13 +132,22 @@ class Pool:
         try:
             yield connection
         finally:
-            return_session(self._pool, connection)
+            self._return(connection)
+
+    def _return(self, connection: Session) -> None:
+        status = connection.pgconn.transaction_status
+        try:
+            if status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
+                with suppress(psycopg.Error):
+                    connection.execute("rollback", prepare=False)
+        finally:
+            self._pool.putconn(connection)
 
     def _get_connection(self, deadline: float) -> Session:
         while True:
             remaining = deadline - time.monotonic()
             try:
-                return self._pool.getconn(max(min(WAIT_SECONDS, remaining), 0.05))
+                return self._pool.getconn(max(min(_WAIT_SECONDS, remaining), 0.05))
             except PoolClosed:
                 raise RecollectError("This library is closed.") from None
             except PoolTimeout as error:

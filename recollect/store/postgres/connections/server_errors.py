@@ -55,7 +55,7 @@ def explain_errors(location: str) -> Iterator[None]:
 
 
 def explain_error(error: psycopg.Error, location: str) -> RecollectError:
-    message = first_line(error)
+    message = _first_line(error)
     match error:
         case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreBusy(
@@ -94,7 +94,7 @@ def explain_error(error: psycopg.Error, location: str) -> RecollectError:
     return RecollectError(f"The database {location} reported an error: {message}")
 
 
-def first_line(error: psycopg.Error) -> str:
+def _first_line(error: psycopg.Error) -> str:
     """The message of an error, without its details."""
     if error.diag.message_primary:
         return error.diag.message_primary

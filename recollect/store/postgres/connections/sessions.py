@@ -1,21 +1,15 @@
-"""Connections to a PostgreSQL server, and a pool of them."""
+"""Connections to a PostgreSQL server."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
-from psycopg.pq import TransactionStatus
-from psycopg_pool import ConnectionPool
 
 T = TypeVar("T")
 
-WAIT_SECONDS = 2.5
-"""How long to wait for a connection before checking the deadline again."""
 CONNECTION_OPTIONS: dict[str, Any] = {
     "autocommit": True,
     # Prepare a statement on the server when it has been used this often.
@@ -36,7 +30,7 @@ SESSION_SETTINGS = """set jit = off;
   select set_config('synchronous_commit', 'on', false)
   where current_setting('synchronous_commit') = 'off'"""
 
-# A name of a file of the log begins with it. A replica has none, but searches there are checked.
+# A name of a file of the log begins with it. A replica has none.
 TIMELINE = """case when pg_is_in_recovery() then 0
   else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer end"""
 
@@ -73,36 +67,3 @@ class Session(psycopg.Connection[Any]):
         except StopIteration as stop:
             value: T = stop.value
             return value
-
-
-def new_session_pool(
-    url: str, location: str, connections: int, configure: Callable[[Session], None]
-) -> ConnectionPool[Session]:
-    """A pool that is not open yet, with at most this many connections.
-
-    It connects when one is needed.
-    """
-    return ConnectionPool(
-        url,
-        connection_class=Session,
-        kwargs=CONNECTION_OPTIONS,
-        min_size=0,
-        max_size=connections,
-        timeout=WAIT_SECONDS,
-        reconnect_timeout=2.0,
-        configure=configure,
-        num_workers=2,
-        open=False,
-        name=f"recollect {location}",
-    )
-
-
-def return_session(pool: ConnectionPool[Session], session: Session) -> None:
-    """Give a connection back. The pool discards it if it is broken."""
-    status = session.pgconn.transaction_status
-    try:
-        if status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
-            with suppress(psycopg.Error):
-                session.execute("rollback", prepare=False)
-    finally:
-        pool.putconn(session)
