@@ -300,7 +300,7 @@ def verify_import(
 def run(seconds: float, seed: int, folder: Path) -> int:
     with Server(folder / "postgres", QUICK) as server:
         url = server.database("servers")
-        prepare_database(url)  # the first migration takes longer than a process lives here
+        prepare_database(url)  # which takes longer than a process lives here
         with closing(keys(url)) as api_keys:
             texts = {name: new_key(api_keys, name, "bench")[0] for name in USERS}
         ports = [free_port(), free_port()]

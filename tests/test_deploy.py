@@ -223,7 +223,7 @@ def test_the_probes_are_public_routes() -> None:
         assert is_own_host(header["value"])
 
 
-def test_the_schema_is_migrated_before_new_servers_start() -> None:
+def test_the_schema_is_created_before_new_servers_start() -> None:
     job = CHART.objects()["Job", "notes-migration"]
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
     (container,) = job["spec"]["template"]["spec"]["containers"]

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from logins import login, of, own_database
 
+from recollect import cli
 from recollect.places import keys, shared_database
 from recollect.store import shared
 from recollect.store.postgres import PostgresStore
@@ -43,3 +44,16 @@ def test_a_login_that_was_granted_access_can_run_a_server(database: str) -> None
             with own_shared.transaction(tables) as transaction:
                 assert transaction.get("select count(*) from concept") == len(SHARED_TABLES)
         own_shared.close()
+
+
+def test_the_status_says_whether_a_database_is_prepared(
+    database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with own_database(database) as url:
+        for action, line in (
+            ("status", "The schema must be created: recollect postgres prepare"),
+            ("prepare", "The schema is up to date."),
+            ("status", "The schema is up to date."),
+        ):
+            assert cli.main(["postgres", action, "--home", url]) == 0
+            assert line in capsys.readouterr().out

@@ -72,7 +72,7 @@ class _Forms(NamedTuple):
 class State(NamedTuple):
     """What is remembered of a word or query, as the server needs it to leave that out.
 
-    See `search_words` and `search_start` in the package `schema`.
+    See `search_words` and `search_start` in `functions.py`.
     """
 
     size: int | None
