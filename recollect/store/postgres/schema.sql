@@ -229,9 +229,8 @@ create table vector (
   primary key (owner, space, passage, part)
 ) partition by hash (owner);
 
--- Imports. `runs` are the passages of a document that an import contained, as [first, last] ranges
--- of keys; `before` is the state before the import changed it. A job has one receipt, however often
--- it is attempted; writes of a user wait for each other, so no index must enforce that.
+-- Imports, the documents that they contained, and the states before they changed them. A job has
+-- one receipt, however often it is attempted.
 create table receipt (
   owner integer not null default current_setting('recollect.owner')::integer,
   id bigint not null,
@@ -248,7 +247,6 @@ create table receipt_document (
   owner integer not null default current_setting('recollect.owner')::integer,
   receipt bigint not null,
   document bigint not null,
-  runs text not null,
   before text,
   primary key (owner, receipt, document),
   foreign key (owner, receipt) references receipt on delete cascade,
