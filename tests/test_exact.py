@@ -226,8 +226,10 @@ def test_a_malformed_expression_is_an_error(library: recollect.Library, expressi
 
 
 def test_an_expression_over_the_length_limit_is_an_error(library: recollect.Library) -> None:
-    with pytest.raises(InvalidInput):
-        library.match_expression("a" * (LIMITS.query_bytes + 1))
+    with pytest.raises(InvalidInput, match="bytes"):
+        library.match_expression("a" * (LIMITS.long_query_bytes + 1))
+    with pytest.raises(InvalidInput, match="more than 2,000 words"):
+        library.match_expression("a " * 2_100)
 
 
 @settings(

@@ -107,7 +107,7 @@ def test_a_search_for_symbols_that_takes_too_long_returns_what_it_has_found(
 ) -> None:
     whole = library.search("=>", options=FIRST)
     assert (whole.total, whole.exact, whole.partial) == (40, True, False)
-    monkeypatch.setattr(passage_queries, "LIMITS", replace(LIMITS, search_cpu_seconds=-1.0))
+    monkeypatch.setattr(passage_queries, "LIMITS", replace(LIMITS, search_seconds=-1.0))
     page = library.search("=>", options=FIRST)
     assert page.partial and not page.exact
     assert ids(page) == ids(whole)[:1]

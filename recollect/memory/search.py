@@ -33,7 +33,6 @@ from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.period_questions import as_period
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import resolve_ambiguity
-from recollect.search.queries.query_terms import announce_terms
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.ranking import Ranking
@@ -88,7 +87,6 @@ def search_concept(
         messages.store,
         [messages.filter],
     )
-    announce_terms(query, messages.store, options, meaning, with_kinds=True)
     parts = [part._replace(filter=narrow_filter(part.filter, query, store)) for part in parts]
     coverage = Coverage(store, parts[0].filter)
     results = DistinctResults(store, coverage, ConversationTexts(store, audience), options.limit)

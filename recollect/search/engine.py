@@ -18,7 +18,6 @@ from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation, interpret
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import read_query
-from recollect.search.queries.query_terms import announce_terms
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.pages import PageMaker
@@ -41,7 +40,6 @@ def search(
     """
     with store.snapshot():
         query = read_query(text, store, options, [filter])
-        announce_terms(query, store, options, meaning, with_kinds=bool(filter.kinds))
         if not has_words(query):
             return search_without_words(store, query, filter, options)
         return prepare_search(store, meaning, query, filter, options).page(options)
@@ -50,7 +48,7 @@ def search(
 def prepare_search(
     store: Store, meaning: Meaning, query: Query, filter: Filter, options: SearchOptions
 ) -> Search:
-    """The search for a query that has words. Its terms have been announced."""
+    """The search for a query that has words."""
     filter = narrow_filter(filter, query, store)
     scope = Scope.begin(store, filter)
     assert query.node is not None

@@ -161,7 +161,7 @@ def test_the_tool_and_the_text_beside_its_call_are_kept(
     assert [(m["content"], m["tool_used"]) for m in saved] == [
         ("Weather?", None),
         ("Let me look.", "weather"),
-        ("city: Rome", "weather"),
+        ("weather\ncity: Rome", "weather"),
     ]
 
 

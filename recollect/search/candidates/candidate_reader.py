@@ -12,7 +12,6 @@ from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
-from recollect.store.values import CandidateRead
 
 _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
 _WITHOUT_MESSAGES = frozenset(KINDS) - {CONVERSATION}
@@ -31,34 +30,29 @@ class CandidateReader:
         self._vector_arm = vector_arm
         self._kinds = frozenset(scope.filter.kinds)
 
-    def context_read(self, pool: Sequence[ScoredCandidate]) -> CandidateRead:
-        """The messages before the best candidates, on which the ranking of questions depends."""
+    def context(self, pool: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
+        """The messages before the best candidates, if they are not candidates themselves.
+
+        The ranking of questions depends on them.
+        """
         if not pool or not self._may_need_context() or self._deadline.is_over():
-            return CandidateRead()
+            return []
         size = _MESSAGES_WITH_CONTEXT
         if self._interpretation.options.group == "conversation":
             size = _CONVERSATIONS_WITH_CONTEXT
         best = sorted(pool, key=rank.preliminary_score, reverse=True)[:size]
-        return CandidateRead(tuple([scored.candidate.key for scored in best]))
-
-    def _may_need_context(self) -> bool:
-        """Whether this is a question, and not only for notes, media, characters or prompts."""
-        has_messages = not self._kinds or not self._kinds <= _WITHOUT_MESSAGES
-        return has_messages and self._interpretation.intent == QUESTION
-
-    def context(
-        self, pool: Sequence[ScoredCandidate], read: CandidateRead
-    ) -> list[ScoredCandidate]:
-        """The messages before the best candidates, if they are not candidates themselves."""
-        if not read.keys:
-            return []
         keys = {scored.candidate.key for scored in pool}
-        previous = self._store.previous_passages(read.keys)
+        previous = self._store.previous_passages([scored.candidate.key for scored in best])
         context = self.with_terms(
             [ScoredCandidate(candidate) for candidate in previous if candidate.key not in keys]
         )
         self.set_cosines(context, {})
         return context
+
+    def _may_need_context(self) -> bool:
+        """Whether this is a question, and not only for notes, media, characters or prompts."""
+        has_messages = not self._kinds or not self._kinds <= _WITHOUT_MESSAGES
+        return has_messages and self._interpretation.intent == QUESTION
 
     def with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The candidates with their terms, as many as there is time for."""

@@ -16,9 +16,7 @@ from recollect.model.search import Filter
 from recollect.search.candidates.arms import has_messages
 from recollect.search.candidates.pool import CandidatePool, add_context, read_candidates, read_pools
 from recollect.search.queries.interpretation import Interpretation
-from recollect.search.rank import preliminary_score
 from recollect.search.ranking.scored import ScoredCandidate
-from recollect.store.values import CandidateRead
 from recollect.store.views.observed import ObservationStore
 
 _CANDIDATES = 60
@@ -38,8 +36,6 @@ class Observations:
         self._interpretation = interpretation
         self._messages = messages
         self._scope = messages.scope
-        self._message_ids: Mapping[int, list[_MessageId]] = {}
-        """The messages of the best observations, by the keys of these."""
         self.is_empty = True
         """Whether there are no observations among the candidates."""
 
@@ -52,9 +48,7 @@ class Observations:
         observation_filter = replace(_projects_and_dates(filter), hidden=True, kinds=(OBSERVATION,))
         scope = self._scope.with_part(ObservationStore(self._scope.store), observation_filter)
         pools = (self._messages, CandidatePool(self._interpretation, scope, _CANDIDATES))
-        candidates = read_candidates(pools)
-        unranked = CandidateRead(ids=self._likely_unranked(*candidates), filter=filter)
-        messages, observations = add_context(pools, candidates, unranked)
+        messages, observations = add_context(pools, read_candidates(pools))
         self.is_empty = not observations
         return messages + observations
 
@@ -65,17 +59,6 @@ class Observations:
             return False
         return _may_have_observations(self._scope.filter)
 
-    def _likely_unranked(
-        self, messages: Sequence[ScoredCandidate], observations: Sequence[ScoredCandidate]
-    ) -> tuple[_MessageId, ...]:
-        """The messages outside the pool that the best observations probably stand for."""
-        best = sorted(observations, key=preliminary_score, reverse=True)[: 2 * _MAX_OBSERVATIONS]
-        keys = [scored.candidate.key for scored in best]
-        self._message_ids = self._scope.store.observed_messages(keys)
-        pool_ids = set(map(_message_id, messages))
-        all_ids = self._message_ids.values()
-        return tuple([ids[0] for ids in all_ids if ids and pool_ids.isdisjoint(ids)])
-
     def raise_messages(self, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The messages of a ranking, each with the score of its best observation if it is higher.
 
@@ -84,10 +67,7 @@ class Observations:
         messages = {_message_id(s): s for s in ranking if s.candidate.kind != OBSERVATION}
         observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MAX_OBSERVATIONS]
         keys = [scored.candidate.key for scored in observations]
-        ids = self._message_ids
-        missing = [key for key in keys if key not in ids]
-        if missing:
-            ids = {**ids, **self._scope.store.observed_messages(missing)}
+        ids = self._scope.store.observed_messages(keys)
         unranked = self._unranked_messages(
             [ids[key][0] for key in keys if ids.get(key) and messages.keys().isdisjoint(ids[key])]
         )

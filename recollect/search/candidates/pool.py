@@ -24,7 +24,7 @@ from recollect.search.candidates.sizes import ALWAYS_RANKED, Sizes
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
-from recollect.store.values import Candidate, CandidateRead, SearchPlan
+from recollect.store.values import Candidate, SearchPlan
 
 NEAREST = 3
 """The most messages that are shown if there are no hits."""
@@ -53,7 +53,7 @@ class CandidatePool:
         """Whether the arms have no candidates beyond the pool."""
         self.has_more_matches = True
         """Whether the text arm may have candidates beyond the pool."""
-        self.candidate_read = CandidateRead()
+        self._new_keys: AbstractSet[int] = frozenset()
         """The candidates that `find` has found."""
         self._interpretation = interpretation
         self._vector_arm = VectorArm(interpretation, scope)
@@ -124,7 +124,7 @@ class CandidatePool:
         self._new_matches = set(matches) - self.keys
         new_keys = self._new_matches | ({key for key, _ in neighbours} - self.keys)
         self.keys |= new_keys
-        self.candidate_read = CandidateRead(tuple(new_keys), self.scope.filter)
+        self._new_keys = new_keys
 
     def _by_authors(self) -> list[int]:
         """Matches by authors that the query names, if the text arm has not found all matches.
@@ -171,7 +171,7 @@ class CandidatePool:
             ScoredCandidate(
                 candidate, candidate.key in self._new_matches, candidate.key in self._cosines
             )
-            for candidate in self.candidates(self.candidate_read.keys)
+            for candidate in self.candidates(list(self._new_keys))
         ]
 
     def set_cosines(self, candidates: Sequence[ScoredCandidate]) -> None:
@@ -288,7 +288,6 @@ def read_candidates(
     have_matches = [pool.find_matches() for pool in pools]
     for pool in pools:
         pool.find(in_one_ranking and any(have_matches))
-    store.expect_candidates(*(pool.candidate_read for pool in pools))
     by_pool = [pool.read() for pool in pools]
     # Finding the terms of all candidates at once is faster. The pools take turns, so that none is
     # left out if time runs out.
@@ -303,18 +302,9 @@ def read_candidates(
 def add_context(
     pools: Sequence[CandidatePool],
     candidates: Sequence[list[ScoredCandidate]],
-    *other_reads: CandidateRead,
 ) -> list[list[ScoredCandidate]]:
-    """The candidates of each pool with the messages before the best of them.
-
-    `other_reads` are likely to follow, so they are announced as well.
-    """
-    reads = [pool.reader.context_read(own) for pool, own in zip(pools, candidates, strict=True)]
-    pools[0].scope.store.expect_candidates(*reads, *other_reads)
-    return [
-        own + pool.reader.context(own, read)
-        for pool, own, read in zip(pools, candidates, reads, strict=True)
-    ]
+    """The candidates of each pool with the messages before the best of them."""
+    return [own + pool.reader.context(own) for pool, own in zip(pools, candidates, strict=True)]
 
 
 def require_candidates(candidates: Sequence[ScoredCandidate], scope: Scope) -> None:

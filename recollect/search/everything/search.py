@@ -21,7 +21,6 @@ from recollect.search.everything.results_without_words import ResultsWithoutWord
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import read_query
-from recollect.search.queries.query_terms import announce_terms
 from recollect.search.results.remarks import Remarks
 from recollect.store.base import Store
 from recollect.store.values import SearchPlan
@@ -44,7 +43,6 @@ def search_everything(
     if order not in ORDERS:
         raise InvalidInput(f"order_by: {order!r} is not one of {', '.join(ORDERS)}.")
     query = read_query(text, store, options, [q.filter for q in queries])
-    announce_terms(query, store, options, meaning, with_kinds=True)
     queries = [replace(q, filter=narrow_filter(q.filter, query, store)) for q in queries]
     if not has_words(query):
         return ResultsWithoutWords(store, query, queries)

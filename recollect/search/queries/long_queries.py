@@ -6,13 +6,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
-from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import is_identifier
 from recollect.language.queries.query import Query, QueryTooLong, check_size, parse_query
 from recollect.language.queries.query_fields import Fields
@@ -20,7 +17,6 @@ from recollect.language.queries.query_tree import Word, all_of
 from recollect.language.text import fold, is_unspaced, tokens
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import TermPlan
 
 _MOST_WORDS = 24
 _NAMED_IN_NOTE = 8
@@ -80,15 +76,6 @@ def distinctive_words(text: str, store: Store) -> list[str]:
     return words[:_MOST_WORDS]
 
 
-def expect_words(text: str, store: Store) -> None:
-    """Announce what `parse_any_length` will ask a store about a query that is too long."""
-    with suppress(QueryTooLong):
-        text = _shorten_data(text)
-        check_size(text, LIMITS.long_query_bytes)
-        words = _likely_candidates(text)
-        store.expect_terms(lambda: TermPlan({}, ENGLISH, list(map(Word, words)), with_kinds=True))
-
-
 def _shorten_data(text: str) -> str:
     return _DATA.sub(r"\1", text)
 
@@ -120,7 +107,6 @@ def _query_for_beginning(text: str, beginning: str) -> Query:
     return Query(text, node, Fields(), plain=False, literal=False, rest=beginning, note=note)
 
 
-@lru_cache(2)  # they are announced first
 def _likely_candidates(text: str) -> Mapping[str, bool]:
     """The words that are probably the most distinctive, and whether each is an identifier."""
     candidates = _candidates(text)

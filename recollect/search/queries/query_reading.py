@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.language.queries.query import Query, QueryTooLong, parse_query
+from recollect.language.queries.query import Query
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.operators_as_text import with_operators_as_text
@@ -17,25 +17,13 @@ def read_query(text: str, store: Store, options: SearchOptions, filters: Sequenc
 
     `filters`: what is searched passes at least one of them.
     """
-    query = _with_period(parse_any_length(text, store), options)
+    query = parse_any_length(text, store)
+    if options.mode != "vector":
+        query = as_period(query, options.now)
     return resolve_ambiguity(query, store, filters)
-
-
-def read_short_query(text: str, options: SearchOptions) -> Query | None:
-    """Parse a query without a store; None if it is too long for that."""
-    try:
-        return _with_period(parse_query(text), options)
-    except QueryTooLong:
-        return None
 
 
 def resolve_ambiguity(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
     """Decide by what the library contains whether operators are text, and a time is meant."""
     query = with_operators_as_text(query, store, filters)
     return period_or_mention(query, store, filters)
-
-
-def _with_period(query: Query, options: SearchOptions) -> Query:
-    if options.mode == "vector":
-        return query
-    return as_period(query, options.now)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from recollect.index.meaning import Meaning
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.intent import (
-    KEYWORDS,
     QUESTION,
     classify,
     identifiers,
@@ -21,16 +19,13 @@ from recollect.language.words.acronym_plurals import singular_or_plural
 from recollect.language.words.english_spellings import other_spelling, separate_words
 from recollect.language.words.ligatures import other_ligature
 from recollect.language.words.names import names_in
-from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.synonyms import synonyms
 from recollect.model.search import SearchOptions
 from recollect.search.queries.forms.compounds import Parts, split_compounds
-from recollect.search.queries.forms.families import relatives_in_library, word_family
-from recollect.search.queries.forms.joined_spellings import joined_spellings
+from recollect.search.queries.forms.families import relatives_in_library
 from recollect.search.queries.forms.katakana import parts_in_library
 from recollect.search.queries.forms.other_forms import with_other_forms
-from recollect.search.queries.forms.umlauts import umlaut_forms, umlaut_spellings
-from recollect.search.queries.query_filter import may_relax
+from recollect.search.queries.forms.umlauts import umlaut_forms
 from recollect.search.queries.term_weights import (
     term_weight,
     weighted,
@@ -40,7 +35,6 @@ from recollect.search.queries.term_weights import (
 from recollect.search.queries.terms import WEAK, Form, Term
 from recollect.search.queries.topics import query_topic
 from recollect.store.base import Store
-from recollect.store.values import TermPlan
 
 _RARE = 10  # passages with a word
 _RARE_FAMILY = 20  # passages with any word of its family
@@ -78,16 +72,6 @@ def inflected_term(word: str, store: Store, language: Language) -> Term:
     """A word in all its inflected forms, with its weight in this library."""
     (term,) = _inflected_terms([(word,)], store, language)
     return weighted_term(term, store)
-
-
-def announce_terms(
-    query: Query, store: Store, options: SearchOptions, meaning: Meaning, *, with_kinds: bool
-) -> None:
-    """Announce what `query_terms` and `correct_terms` will ask the store.
-
-    With `with_kinds`, filters with kinds follow.
-    """
-    store.expect_terms(lambda: _term_plan(query, options, meaning)._replace(with_kinds=with_kinds))
 
 
 def may_correct(query: Query, options: SearchOptions) -> bool:
@@ -287,39 +271,3 @@ def _parts_of_identifiers(text: str) -> set[str]:
         for part in tokens(identifier)
         if part != fold(identifier)
     }
-
-
-def _term_plan(query: Query, options: SearchOptions, meaning: Meaning) -> TermPlan:
-    plan = _plan_with_corrections(query, options, meaning)
-    spellings = umlaut_spellings(list(plan.words), query)
-    return plan._replace(words={word: frozenset([word]) for word in spellings} | {**plan.words})
-
-
-def _plan_with_corrections(query: Query, options: SearchOptions, meaning: Meaning) -> TermPlan:
-    plan = _plan_without_corrections(query, options.typing)
-    if not may_correct(query, options):
-        return plan
-    correctable = set(filter(may_be_misspelled, plan.words))
-    if options.mode != "text":  # otherwise, the model may not be loaded
-        correctable = {word for word in correctable if not meaning.knows(word)}
-    return plan._replace(correctable=frozenset(correctable))
-
-
-def _plan_without_corrections(query: Query, typing: bool) -> TermPlan:
-    if query.node is None:
-        return TermPlan({}, query.language)
-    nodes: list[Node] = []
-    if not query.plain:
-        nodes = [term.node for term in _typed_terms(query.node)]
-    if not query.plain and not may_relax(query):
-        return TermPlan({}, query.language, nodes)
-    topic = query_topic(query, typing)
-    words = _with_spellings([form[0] for form in topic.forms if len(form) == 1], query.language)
-    relatives = {word: word_family(word, query.language) for word in words}
-    if classify(query.rest) == KEYWORDS:
-        for word, joined in joined_spellings(query.rest, set(words)).items():
-            relatives[word] |= joined
-    phrases = [form for form in (*topic.forms, *topic.identifiers) if len(form) > 1]
-    nodes += [Term((form,)).node for form in phrases]
-    nodes += [term.node for term in _prefix_terms(topic.prefix)]
-    return TermPlan(relatives, query.language, nodes, _RARE)

@@ -76,6 +76,8 @@ def _best_first(
 
     The engines of large libraries and of PostgreSQL do not count how often a passage has a word.
     """
+    if not keys:
+        return []
     frequencies, size = store.frequencies(query_words)
     texts = {
         candidate.key: tokens(candidate.content[: LIMITS.ranked_characters])

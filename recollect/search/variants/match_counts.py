@@ -15,7 +15,6 @@ from recollect.search.candidates.deadline import NOTHING_IN_TIME
 from recollect.search.engine import prepare_search
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.queries.query_reading import read_query
-from recollect.search.queries.query_terms import announce_terms
 from recollect.store.base import Store
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup
 
@@ -36,7 +35,6 @@ def count_matches(
         return None
     options = replace(options, mode="text")
     query = read_query(text, store, options, [filter])
-    announce_terms(query, store, options, meaning, with_kinds=bool(filter.kinds))
     node: Node | None = None
     if has_words(query):
         search = prepare_search(store, meaning, query, filter, options)

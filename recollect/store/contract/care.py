@@ -11,12 +11,10 @@ from recollect.model.kinds import CONVERSATION
 from recollect.store.contract.marks import neutral, reader
 from recollect.store.values import (
     Activity,
-    CandidateRead,
     Findings,
     Progress,
     Purge,
     SearchPlan,
-    TermPlan,
 )
 
 
@@ -110,20 +108,6 @@ class Care(ABC):
 
         A store on a server can then read them with one statement, and one in a file can compare
         its vectors once for all of them.
-        """
-
-    @neutral
-    @abstractmethod
-    def expect_candidates(self, *reads: CandidateRead) -> None:
-        """Announce which candidates are read next, for the same reason."""
-
-    @neutral
-    @abstractmethod
-    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
-        """Announce what a search will ask about its terms, before it reads anything.
-
-        A store on a server can then read that with the statement that begins the transaction.
-        Other stores do not call `plan`.
         """
 
     @neutral

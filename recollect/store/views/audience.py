@@ -31,7 +31,6 @@ from recollect.store.values import (
     OnDamage,
     Space,
     SubstringMatches,
-    TermPlan,
     TimedMatches,
     Unembedded,
 )
@@ -164,9 +163,6 @@ class AudienceStore(StoreView):
         return self._store.change_times(self._visible(keys))
 
     # -- text search ---
-
-    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
-        self._store.expect_terms(lambda: plan()._replace(with_human_only=True))
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         request = limit

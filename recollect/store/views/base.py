@@ -26,7 +26,6 @@ from recollect.store.values import (
     Appended,
     Batch,
     Candidate,
-    CandidateRead,
     Closure,
     Contents,
     Findings,
@@ -42,7 +41,6 @@ from recollect.store.values import (
     SearchPlan,
     Space,
     SubstringMatches,
-    TermPlan,
     TimedMatches,
     Unembedded,
 )
@@ -441,12 +439,6 @@ class StoreView(Store):
 
     def expect(self, *plans: SearchPlan) -> None:
         self._store.expect(*plans)
-
-    def expect_candidates(self, *reads: CandidateRead) -> None:
-        self._store.expect_candidates(*reads)
-
-    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
-        self._store.expect_terms(plan)
 
     def needs_refresh(self) -> bool:
         return self._store.needs_refresh()

@@ -6,13 +6,13 @@ is shown of words without a message, such as corrections, comes from the other m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from recollect.language.queries.query_tree import Node
 from recollect.model.audience import HUMAN_ONLY, Audience
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.values import Candidate, SubstringMatches, TermPlan
+from recollect.store.values import Candidate, SubstringMatches
 from recollect.store.views.audience import AudienceStore
 from recollect.store.views.base import StoreView
 
@@ -30,9 +30,6 @@ def visible_store(store: Store, audience: Audience, *, can_mask: bool = True) ->
 
 
 class LabelledStore(StoreView):
-    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
-        self._store.expect_terms(lambda: plan()._replace(with_human_only=True))
-
     def has_match(self, node: Node, filter: Filter) -> bool:
         return AudienceStore(self._store).has_match(node, filter)
 

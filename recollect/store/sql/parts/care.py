@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from recollect.model.kinds import CONVERSATION
 from recollect.store.contract.care import Care
 from recollect.store.sql import statistics
 from recollect.store.sql.parts.transactions import Connection, SqlTransactions
-from recollect.store.values import Activity, CandidateRead, SearchPlan, TermPlan
+from recollect.store.values import Activity, SearchPlan
 
 
 class SqlCare(SqlTransactions[Connection], Care):
@@ -20,12 +20,6 @@ class SqlCare(SqlTransactions[Connection], Care):
         pass
 
     def expect(self, *plans: SearchPlan) -> None:
-        pass
-
-    def expect_candidates(self, *reads: CandidateRead) -> None:
-        pass
-
-    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
         pass
 
     def facets(self, kind: str = CONVERSATION) -> dict[str, list[tuple[str, int]]]:

@@ -28,6 +28,8 @@ _SCANNED_SHARE = 2
 _MAX_READ = 150_000
 # A scan finds a page of what one in fifty passages has before all of that is listed.
 _FREQUENT_SHARE = 50
+# What contains a long text contains its beginning, which few passages have.
+_PROBE_CHARACTERS = 500
 # FTS5 finds no token in this, so it matches nothing.
 _NO_TERM = "\x1f"
 
@@ -68,6 +70,7 @@ def candidates_for_text(db: Connection, text: str) -> set[int] | None:
     None if no index can tell, or if there are so many that a scan is as fast.
     """
     limit = max(MAX_SORTED_MATCHES, min(_share_of_passages(db, _SCANNED_SHARE), _MAX_READ))
+    text = text[:_PROBE_CHARACTERS]
     symbols = symbol_pairs(fold(text))
     found = None
     if symbols and db.keys_with_symbols:
@@ -109,7 +112,7 @@ def words_of(text: str) -> str:
 def passages_with_all_words(db: Connection, text: str) -> KeyQuery:
     """The passages whose content has all words of a text; none if it contains no word."""
     words = words_of(text)
-    query = " AND ".join(map(quote, words.split())) or quote(_NO_TERM)
+    query = " AND ".join(map(quote, dict.fromkeys(words.split()))) or quote(_NO_TERM)
     return _content_matches(db, query, ("has_all_words(p.content, ?)", words))
 
 
