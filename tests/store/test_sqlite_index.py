@@ -13,13 +13,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import apsw
 import numpy as np
 import pytest
 from messages import NOON, message
@@ -41,7 +39,6 @@ from recollect.store.sqlite.files import file_lock
 from recollect.store.sqlite.passages.key_ranges import KeyRange
 from recollect.store.sqlite.text import fts_match
 from recollect.store.sqlite.vectors import space_files, vector_search, vector_table, vector_upkeep
-from recollect.store.sqlite.vectors.row_filter import ROW
 from recollect.store.sqlite.volumes import best_matches, plan, queries
 from recollect.store.sqlite.volumes.index import VolumeIndex
 from recollect.store.sqlite.volumes.volume import Volume
@@ -889,22 +886,6 @@ def test_vectors_are_stored_once(store: SqliteStore, copied_space: Space) -> Non
     assert store.verify().healthy
 
 
-def test_vectors_of_an_older_version_leave_the_table(
-    store: SqliteStore, copied_space: Space, path: Path
-) -> None:
-    before = nearest_to_all(store, copied_space)
-    with closing(apsw.Connection(str(path))) as db:
-        db.execute(
-            "update vector set vector = (select vector from new_vector n where n.row = vector.row);"
-            "delete from new_vector"
-        )
-    assert all(blobs(store))
-    assert nearest_to_all(store, copied_space) == before
-    store.refresh()
-    assert set(blobs(store)) == {b""}
-    assert nearest_to_all(store, copied_space) == before
-
-
 def test_new_vectors_are_read_from_the_table_and_others_from_the_files(
     store: SqliteStore, space: Space
 ) -> None:
@@ -1024,71 +1005,6 @@ def test_integers_without_attributes_are_ignored_and_overwritten(
     assert integers_file.stat().st_size == 46 * 2 * DIMENSIONS
     assert rows_file.stat().st_size % (46 * 2) == 0
     again.close()
-
-
-def as_older_version(attributes_file: Path) -> Path:
-    """Give attributes the format of older versions."""
-    old_file = attributes_file.with_suffix(".rows")
-    attributes = np.frombuffer(attributes_file.read_bytes(), ROW)
-    old_file.write_bytes(attributes.astype(space_files.OLD_ROW).tobytes())
-    attributes_file.unlink()
-    return old_file
-
-
-def test_vector_files_of_an_older_version_are_used_and_then_replaced(
-    store: SqliteStore, space: Space, path: Path
-) -> None:
-    filters = [EVERYTHING, Filter(roles=("user",)), Filter(conversations=("c5", "c7"))]
-    before = [nearest_to_all(store, space, filter) for filter in filters]
-    exact = store.vectors(space, store.passage_key("c5", "m7"))
-    attributes_file, _ = files_of(store, space)
-    data = attributes_file.read_bytes()
-    old_file = as_older_version(attributes_file)
-    again = SqliteStore(path)
-    for is_replaced in (False, True):
-        assert (attributes_file.exists(), old_file.exists()) == (is_replaced, not is_replaced)
-        for each in (store, again):
-            assert [nearest_to_all(each, space, filter) for filter in filters] == before
-            assert np.array_equal(each.vectors(space, each.passage_key("c5", "m7")), exact)
-        store.refresh()
-    assert attributes_file.read_bytes() == data
-    again.close()
-
-
-def test_deleted_vectors_are_zeros_in_a_file_of_an_older_version(
-    store: SqliteStore, space: Space
-) -> None:
-    attributes_file, integers_file = files_of(store, space)
-    as_older_version(attributes_file)
-    key = store.passage_key("c5", "m7")
-    store.delete("c5")
-    integers = np.frombuffer(integers_file.read_bytes(), np.int8).reshape(-1, DIMENSIONS)
-    assert (~integers.any(axis=1)).sum() == 2 * 5
-    assert key not in {hit for hits in nearest_to_all(store, space) for hit, _ in hits}
-    store.refresh()
-    assert key not in {hit for hits in nearest_to_all(store, space) for hit, _ in hits}
-
-
-def test_replacing_vector_files_of_an_older_version_can_be_interrupted(
-    store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = nearest_to_all(store, space)
-    attributes_file, _ = files_of(store, space)
-    old_file = as_older_version(attributes_file)
-
-    def stop(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    for method in ("rename", "unlink"):
-        with monkeypatch.context() as patch:
-            patch.setattr(Path, method, stop)
-            with pytest.raises(KeyboardInterrupt):
-                store._index_folder.vector_upkeep.refresh()
-        assert old_file.exists()
-        assert nearest_to_all(store, space) == before
-    store.refresh()
-    assert not old_file.exists()
-    assert nearest_to_all(store, space) == before
 
 
 def test_vector_files_only_grow(store: SqliteStore, space: Space) -> None:

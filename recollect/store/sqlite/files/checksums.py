@@ -46,8 +46,7 @@ def is_check_due(checksums: Path, files: Iterable[Path]) -> bool:
 def may_be_due(folder: Path) -> bool:
     """Whether any vectors in a folder may have to be checked. This does without numpy."""
     for vectors in folder.glob("space-*.vectors"):
-        attributes = [vectors.with_suffix(".attributes"), vectors.with_suffix(".rows")]
-        files = [vectors, *(path for path in attributes if path.exists())]
+        files = [vectors, vectors.with_suffix(".attributes")]
         if is_check_due(vectors.with_suffix(".checksums"), files):
             return True
     return False

@@ -14,7 +14,4 @@ them are dropped, like lost ones.
 
 Integers are written before the attributes. If the process is killed in between, the additional
 integers are ignored and overwritten later.
-
-Older versions stored more bytes per attribute (`space-1.rows`). Such a file is used as it is until
-the next refresh writes it again.
 """

@@ -20,20 +20,6 @@ _ROWS_PER_SCAN = 131_072
 # rows are rejected early.
 _ROWS_OF_FIRST_SCAN = 4_096
 
-OLD_ROW = np.dtype(
-    [
-        ("row", "<i8"),
-        ("passage", "<i8"),
-        ("document", "<i8"),
-        ("created_at", "<i8"),
-        ("role", "<u4"),
-        ("author", "<u4"),
-        ("scale", "<f4"),
-        ("hidden", "<u4"),
-    ]
-)
-"""The attributes of a vector, as older versions stored them."""
-
 
 class SpaceFiles:
     """The two files of a space, as they were when this object was created."""
@@ -41,12 +27,12 @@ class SpaceFiles:
     def __init__(self, folder: Path, space: Space) -> None:
         self._folder = folder
         self._space = space
-        self._attributes_file, self._row = attributes_file(folder, space)
+        self._attributes_file = folder / f"space-{space.id}.attributes"
         self._integers_file = folder / f"space-{space.id}.vectors"
         self._dimensions = space.dimensions
         self._columns: dict[str, NDArray[Any]] = {}
         self._size = 0
-        self._attributes: NDArray[Any] = np.empty(0, self._row)
+        self._attributes: NDArray[Any] = np.empty(0, ROW)
         self._integers: Integers = np.empty((0, space.dimensions), np.int8)
         try:
             self._map_files()
@@ -61,7 +47,7 @@ class SpaceFiles:
             self._integers = np.asarray(self._map_integers("r"))
 
     def _map_attributes(self, mode: Any) -> np.memmap[Any, Any]:
-        return np.memmap(self._attributes_file, self._row, mode, shape=(self._size,))
+        return np.memmap(self._attributes_file, ROW, mode, shape=(self._size,))
 
     def _map_integers(self, mode: Any) -> np.memmap[Any, Any]:
         shape = (self._size, self._dimensions)
@@ -96,17 +82,12 @@ class SpaceFiles:
         return self._columns[name]
 
     def is_outdated(self) -> bool:
-        if self._complete_rows() != self._size:
-            return True
-        if self._size and self._row is ROW:  # then the file is there, and of the latest kind
-            return False
-        file, _ = attributes_file(self._folder, self._space)
-        return file != self._attributes_file
+        return self._complete_rows() != self._size
 
     def _complete_rows(self) -> int:
         """The number of rows that are complete in both files."""
         return min(
-            _file_size(self._attributes_file) // self._row.itemsize,
+            _file_size(self._attributes_file) // ROW.itemsize,
             _file_size(self._integers_file) // self._dimensions,
         )
 
@@ -151,15 +132,6 @@ class SpaceFiles:
         if (column[1:] >= column[:-1]).all():
             return None
         return np.argsort(column, kind="stable")
-
-
-def attributes_file(folder: Path, space: Space) -> tuple[Path, np.dtype[Any]]:
-    """The file with the attributes of a space, and the type of its rows."""
-    path = folder / f"space-{space.id}.attributes"
-    old_path = path.with_suffix(".rows")
-    if not path.exists() and old_path.exists():
-        return old_path, OLD_ROW
-    return path, ROW
 
 
 def _file_size(path: Path) -> int:

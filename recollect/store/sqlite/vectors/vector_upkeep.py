@@ -15,7 +15,6 @@ from recollect.store.sqlite.vectors.vector_table import decode_rows, rows_after
 from recollect.store.sqlite.vectors.writable_space_files import (
     WritableSpaceFiles,
     lock_path,
-    replace_old_attributes,
 )
 from recollect.store.values import Space
 
@@ -47,7 +46,6 @@ class VectorUpkeep:
             self._remove_other_files({space.id for space in spaces})
             self._wipe_deleted(spaces)
             for space in spaces:
-                replace_old_attributes(self._folder, space)
                 self._check(space)
                 self._drop_unknown(space)
                 self._queue_lost(space)
@@ -122,12 +120,6 @@ class VectorUpkeep:
                 end = min(row, last_row)
             between = (last_copied_row, end, space.id)
             db.run("delete from new_vector where row > ? and row <= ? and space = ?", between)
-            # Older versions stored vectors here.
-            db.run(
-                "update vector set vector = x'' "
-                "where row > ? and row <= ? and space = ? and vector <> x''",
-                between,
-            )
             db.run("update space set copied = ? where id = ?", (end, space.id))
             return end
 

@@ -23,7 +23,7 @@ from recollect.store.sqlite.files.checksums import (
 )
 from recollect.store.sqlite.files.file_lock import file_lock
 from recollect.store.sqlite.vectors.row_filter import ROW, Key
-from recollect.store.sqlite.vectors.space_files import OLD_ROW, SpaceFiles, attributes_file
+from recollect.store.sqlite.vectors.space_files import SpaceFiles
 from recollect.store.values import Space
 
 
@@ -41,10 +41,8 @@ class WritableSpaceFiles(SpaceFiles):
         return self._folder / f"space-{self._space.id}.checksums"
 
     def _checksums(self) -> RowChecksums:
-        if self._row is OLD_ROW:
-            return RowChecksums()
         checksums = RowChecksums.load(self._checksums_file) or RowChecksums()
-        # The files were truncated by something else, or an older version wrote them.
+        # The files may have been truncated by something else.
         checksums.truncate(self._size)
         return checksums
 
@@ -86,7 +84,7 @@ class WritableSpaceFiles(SpaceFiles):
                 file.unlink(missing_ok=True)
         self._size = 0
         self._columns = {}
-        self._attributes = np.empty(0, self._row)
+        self._attributes = np.empty(0, ROW)
         self._integers = np.empty((0, self._dimensions), np.int8)
 
     # -- changing ---
@@ -97,7 +95,7 @@ class WritableSpaceFiles(SpaceFiles):
         checksums = self._checksums()
         checksums.truncate(size)
         checksums.save(self._checksums_file)
-        _write_at(self._attributes_file, size * self._row.itemsize, b"")
+        _write_at(self._attributes_file, size * ROW.itemsize, b"")
         _write_at(self._integers_file, size * self._dimensions, b"")
 
     def append(self, attributes: NDArray[Any], integers: Integers) -> None:
@@ -108,14 +106,6 @@ class WritableSpaceFiles(SpaceFiles):
         if checksums.rows == self._size:
             checksums.extend(integers.tobytes(), attributes.tobytes(), len(attributes))
             checksums.save(self._checksums_file)
-
-    def convert_old_attributes(self) -> None:
-        """Rewrite attributes that an older version wrote, in the format of this version."""
-        path = self._attributes_file.with_suffix(".attributes")
-        draft = path.with_suffix(".part")
-        _write_at(draft, 0, self._attributes.astype(ROW).tobytes())
-        self._checksums_file.unlink(missing_ok=True)
-        draft.rename(path)
 
     def wipe(self, rows: NDArray[Key]) -> None:
         """Overwrite the vectors of these rows of the table."""
@@ -145,15 +135,6 @@ class WritableSpaceFiles(SpaceFiles):
         attributes = self._map_attributes("r+")
         attributes["passage"][indexes] = 0
         attributes.flush()
-
-
-def replace_old_attributes(folder: Path, space: Space) -> None:
-    """Replace the attributes of a space if they have the format of older versions."""
-    path, row = attributes_file(folder, space)
-    if row is OLD_ROW:
-        WritableSpaceFiles(folder, space).convert_old_attributes()
-    with suppress(PermissionError):  # on Windows, while another process uses the file
-        path.with_suffix(".rows").unlink(missing_ok=True)
 
 
 def lock_path(folder: Path) -> Path:

@@ -17,7 +17,6 @@ from recollect.store.sqlite.files.checksums import (
     file_checksum,
     is_check_due,
     mark_checked,
-    write_durably,
 )
 
 FORMAT = 4
@@ -56,20 +55,12 @@ def schema() -> tantivy.Schema:
 
 
 def verify_checksums(folder: Path, manifest: dict[str, Any]) -> None:
-    """Raise DamagedVolume if a file differs from its checksum. Older volumes have none."""
-    for name, checksum in manifest.get("checksums", {}).items():
+    """Raise DamagedVolume if a file differs from its checksum."""
+    for name, checksum in manifest["checksums"].items():
         if file_checksum(folder / name) != checksum:
             raise DamagedVolume(
                 f"The volume {folder} is damaged: {name} differs from its checksum."
             )
-
-
-def add_checksums(folder: Path) -> None:
-    """Add checksums to the manifest of a volume that an older version wrote."""
-    manifest = read_manifest(folder)
-    if "checksums" not in manifest:
-        manifest["checksums"] = checksums_of(folder, manifest["files"])
-        write_durably(folder / MANIFEST, json.dumps(manifest))
 
 
 def checksums_of(folder: Path, names: Iterable[str]) -> dict[str, int]:

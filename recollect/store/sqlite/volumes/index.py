@@ -46,7 +46,6 @@ from recollect.store.sqlite.volumes.format import (
     MANIFEST,
     DamagedVolume,
     UnreadableVolume,
-    add_checksums,
     read_manifest,
     verify_checksums,
 )
@@ -460,9 +459,7 @@ class VolumeIndex:
         )
 
     def _is_readable(self, name: str) -> bool:
-        """Whether a volume can be searched. One that has no checksums gets some."""
-        with suppress(UnreadableVolume):
-            add_checksums(self._folder / name)
+        """Whether a volume can be searched."""
         volume = self._volume(name)
         with suppress(UnreadableVolume):
             read_manifest(self._folder / name)  # verifies the checksums if that is due
