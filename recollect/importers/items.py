@@ -203,10 +203,7 @@ def seconds_at(passage: Passage, offset: int) -> float | None:
 
 
 def page_at(passage: Passage, offset: int) -> int | None:
-    """The page of the text at this offset of a chunk; None if it is not known.
-
-    Chunks of version 0.1 have no `page_breaks`.
-    """
+    """The page of the text at this offset of a chunk; None if it is not known."""
     page = passage.metadata.get("page")
     breaks = passage.metadata.get("page_breaks")
     if page is None or breaks is None:

@@ -9,7 +9,6 @@ from math import inf
 
 from recollect.index.meaning import Meaning
 from recollect.knowledge.options import KnowledgeOptions, validate_query
-from recollect.knowledge.page_breaks import with_page_breaks
 from recollect.knowledge.reading.excerpts import LEAST_TEXT, json_length
 from recollect.knowledge.reading.message_units import message_units
 from recollect.knowledge.result_pages import (
@@ -159,7 +158,6 @@ class ItemSearch:
             if candidate.key not in passages:
                 continue
             about, passage = passages[candidate.key]
-            passage = with_page_breaks(self._store, about, passage)
             if entry.by_title:
                 passage = self._opening(about, passage, audience)
             snippet_words = results.words

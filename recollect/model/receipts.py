@@ -51,7 +51,7 @@ class FileReceipt:
     redacted: dict[str, int] = field(default_factory=dict)
     """Secrets that were taken out, by kind."""
     kinds: dict[str, int] = field(default_factory=dict)
-    """How many documents of each kind the file has. Empty in receipts of earlier versions."""
+    """How many documents of each kind the file has."""
 
     @property
     def units(self) -> tuple[str, str]:

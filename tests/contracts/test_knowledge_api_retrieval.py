@@ -121,31 +121,6 @@ def test_a_page_is_that_of_the_match(library: Library) -> None:
 ANIMALS = ("walrus", "gecko", "narwhal", "bison", "tapir")
 
 
-@proves("C3-11")
-def test_a_page_that_version_0_1_did_not_store_is_left_out(library: Library) -> None:
-    text = FILLER * 8 + "The narwhal. " + FILLER * 8
-    deck = Document("media", "deck.pdf", "deck", MEDIA, metadata={"media_type": "pdf", "pages": 2})
-    deck = with_text(deck, text, [0, text.index("The narwhal")])
-    old = [p._replace(metadata=without(p.metadata, "page_breaks")) for p in deck.passages]
-    save(library, replace(deck, passages=tuple(old)))
-    pages = []
-    for number in range(len(old)):
-        answer = get(library, "media", "deck.pdf", loc={"chunk_index": number})
-        pages.append(answer["meta"]["loc"].get("page"))
-    has_break = [bool(passage.metadata["page_breaks"]) for passage in deck.passages]
-    assert has_break.count(True) == 1
-    middle = has_break.index(True)
-    assert pages == [1] * middle + [None] + [2] * (len(pages) - middle - 1)
-    # Importing the file again adds the pages.
-    save(library, deck)
-    (hit,) = search(library, '"narwhal"', sources=["media"])
-    assert hit["loc"]["page"] == 2
-
-
-def without(metadata: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if key != name}
-
-
 # -- retrieval ----------------------------------------------------------------
 
 

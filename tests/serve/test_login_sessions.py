@@ -24,7 +24,6 @@ from recollect.serve.identity.auth import Authenticator
 from recollect.serve.identity.jwt_settings import JwtSettings
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import (
-    OLD_COOKIE,
     PLAIN_COOKIE,
     SECURE_COOKIE,
     check_session,
@@ -107,18 +106,6 @@ def test_over_https_the_cookie_has_the_host_prefix(
         assert browser.get("/imports").status_code == 200
         assert browser.post("/logout").status_code == 303
         assert browser.get("/imports").status_code == 303
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_cookie_of_version_0_1_leads_to_the_login_and_is_deleted(
-    browser: TestClient, key: MakeKey, user: str
-) -> None:
-    text = key(user=user)["Authorization"].removeprefix("Bearer ")
-    browser.cookies.set(OLD_COOKIE, text)
-    response = browser.get("/imports")
-    assert (response.status_code, response.headers["location"]) == (303, "/login?next=%2Fimports")
-    response = browser.get("/login")
-    assert f'{OLD_COOKIE}="";' in response.headers["set-cookie"]
 
 
 def test_the_secure_cookie_counts_if_there_are_both() -> None:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from recollect.index.meaning import Meaning
 from recollect.knowledge.options import validate_query
-from recollect.knowledge.page_breaks import with_page_breaks
 from recollect.knowledge.reading.chunk_units import CustomChunks, FieldChunks, StoredChunks
 from recollect.knowledge.reading.excerpts import (
     first_message,
@@ -116,7 +115,6 @@ class ItemReader:
         passage, offset = None, 0
         if len(units):
             passage, offset = units.locate(anchor.unit, anchor.offset)
-            passage = with_page_breaks(self._store, about, passage)
         return result(
             about,
             passage,

@@ -21,7 +21,6 @@ from recollect.serve.http.service import Service
 from recollect.serve.identity.auth import Unauthorized
 from recollect.serve.identity.principal import WRITE, Forbidden
 from recollect.serve.identity.sessions import (
-    OLD_COOKIE,
     PLAIN_COOKIE,
     SECURE_COOKIE,
     cookie_values,
@@ -37,7 +36,6 @@ _MAX_LOGIN_BYTES = 20_000
 @route_policy(PUBLIC)
 def login_page(next: Annotated[str, Query(max_length=4000)] = "/") -> Response:
     response = html(render("login.html", next=links.local(next), problem=""))
-    response.delete_cookie(OLD_COOKIE, path="/", httponly=True, samesite="strict")
     return response
 
 
@@ -71,7 +69,6 @@ async def login(request: Request) -> Response:
         samesite="strict",
         secure=service.config.secure_cookies,
     )
-    response.delete_cookie(OLD_COOKIE, path="/", httponly=True, samesite="strict")
     return response
 
 

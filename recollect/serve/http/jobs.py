@@ -122,7 +122,7 @@ class Imports:
         return [_import_job(job, receipts) for job in jobs]
 
     def adopt_uploads(self) -> None:
-        """Queue uploads without a job: those of version 0.1, and of a home that was restored."""
+        """Queue uploads without a job: those of a home that was restored."""
         for id, note in self.uploads.notes().items():
             with suppress(ValueError, KeyError, TypeError):
                 payload = {

@@ -23,8 +23,6 @@ SECURE_COOKIE = "__Host-recollect_session"
 """The cookie over HTTPS. With this prefix, browsers accept it from this host over HTTPS only."""
 PLAIN_COOKIE = "recollect_session"
 """The cookie over HTTP, as on this computer."""
-OLD_COOKIE = "recollect_key"
-"""Version 0.1 kept the key itself in a cookie. Such a cookie is deleted and no longer accepted."""
 SESSION_DAYS = 30
 MAX_USER_AGENT = 200
 

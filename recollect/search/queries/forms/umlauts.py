@@ -20,13 +20,6 @@ _MESSAGES = 20
 """So many of the best matches are read."""
 
 
-def umlaut_spellings(words: Sequence[str], query: Query) -> set[str]:
-    """Other spellings of the words of a query, with umlauts and without."""
-    typed_umlauts = transcriptions(query.rest)
-    spellings = {spelling for word in words for spelling in with_umlauts(word)}
-    return spellings.union(typed_umlauts[word] for word in words if word in typed_umlauts)
-
-
 def umlaut_forms(terms: Sequence[Term], store: Store, query: Query) -> dict[Form, list[Form]]:
     """For each term, its forms in the other spelling that the library has."""
     typed_umlauts = transcriptions(query.rest)
