@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,7 +64,8 @@ def test_searches_that_never_end_do_not_stop_background_work(
 def test_background_work_waits_less_the_less_it_has_worked(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     now = iter([0.0, 0.1, 1.1, 1.2, 1.4, 1.5, 1.9])
-    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    clock = SimpleNamespace(monotonic=lambda: next(now))  # other threads read the real one
+    monkeypatch.setattr(priority, "time", clock)
     monkeypatch.setattr(priority, "_wait_for_searches", waits.append)
     stop = after_searches(lambda: False)
     for _ in range(3):
