@@ -50,7 +50,7 @@ needs_encryption = pytest.mark.skipif(
 )
 CANARIES = ("canarytitle", "canaryword", "canarynote", "canarykey", "canaryarchive", "canaryupload")
 CANARIES += ("canaryquery",)
-CANARY_TABLE = Tables("canaries", (("create table canary (query text)",),))
+CANARY_TABLE = Tables("canaries", ("create table canary (query text)",))
 
 
 @pytest.fixture(autouse=True)
