@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recollect.language.languages.base import Language
 from recollect.language.queries.query_tree import Node
 from recollect.language.text import micros
 from recollect.model.search import Filter
@@ -263,24 +262,6 @@ class Space(NamedTuple):
     """The number of passages when the noise floor was measured."""
 
 
-class TermPlan(NamedTuple):
-    """What a search will ask about its terms; see `Store.expect_terms`."""
-
-    words: Mapping[str, frozenset[str]]
-    """The arguments of `variants`. Each with words that `known_words` may be asked for."""
-    language: Language
-    nodes: Sequence[Node] = ()
-    """Further arguments of `frequencies`."""
-    rare: int = 0
-    """Words in at most this many passages may stand for all their known words."""
-    correctable: frozenset[str] = frozenset()
-    """The words that may be misspelled, if the library does not have them."""
-    with_kinds: bool = False
-    """Whether filters with kinds follow."""
-    with_human_only: bool = False
-    """Whether it will ask which passages are human-only."""
-
-
 class SearchPlan(NamedTuple):
     """The next steps of a search; see `Store.expect`."""
 
@@ -293,19 +274,6 @@ class SearchPlan(NamedTuple):
     vector: Any = None
     after_matches: int = 0
     """`match` is only called if the plan before it has at least this many matches."""
-
-
-class CandidateRead(NamedTuple):
-    """A call of `candidates`, `previous_passages` or `candidates_by_id` that is likely to follow.
-
-    See `Store.expect_candidates`.
-    """
-
-    keys: tuple[int, ...] = ()
-    filter: Filter | None = None
-    """None: the passages before those with the keys."""
-    ids: tuple[tuple[str, str], ...] = ()
-    """Ids of documents and passages, instead of keys."""
 
 
 @dataclass(slots=True, eq=False)

@@ -106,8 +106,7 @@ class Care(ABC):
     def expect(self, *plans: SearchPlan) -> None:
         """Announce the next steps of searches. The results of the steps are the same.
 
-        A store on a server can then read them with one statement, and one in a file can compare
-        its vectors once for all of them.
+        A store in a file can then compare its vectors once for all of them.
         """
 
     @neutral

@@ -18,8 +18,8 @@ create table account (
 );
 
 -- One row for each library, which every write locks: the key of its newest passage; tokens of the
--- last commits, newest first; how often indexed passages were changed or deleted, after which
--- nobody uses the matches and counts that were remembered; and why nobody may write, as JSON
+-- last commits, newest first; how often words may have been deleted, after which nobody
+-- uses those that were remembered; and why nobody may write, as JSON
 -- (store/sql/copying/handover.py), or null.
 create table last_key (
   owner integer primary key,

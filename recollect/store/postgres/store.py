@@ -10,13 +10,11 @@ from typing import Any, ClassVar, TypeVar
 import psycopg
 
 from recollect.errors import DamagedLibrary, InvalidInput
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
 from recollect.language.queries.query_tree import Node
 from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
-from recollect.store.postgres import appending, candidate_reads, planned_search, text
+from recollect.store.postgres import appending, text
 from recollect.store.postgres.connections.accounts import has_account
 from recollect.store.postgres.connections.cancelling import cancel_on_stop
 from recollect.store.postgres.connections.connection import Connection
@@ -24,7 +22,7 @@ from recollect.store.postgres.connections.server_errors import explain_error
 from recollect.store.postgres.connections.transactions import Transactions
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.match_source import match_source
-from recollect.store.sql import checking, markers, observations, statistics
+from recollect.store.sql import checking, markers, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
@@ -36,13 +34,11 @@ from recollect.store.sql.writing import changes
 from recollect.store.values import (
     Appended,
     Candidate,
-    CandidateRead,
     Contents,
     Findings,
     Progress,
     SearchPlan,
     Space,
-    TermPlan,
     Unembedded,
 )
 
@@ -81,10 +77,8 @@ class PostgresStore(SqlStore[Connection]):
     def __init__(self, url: str, user: str, read_only: bool = False) -> None:
         self._transactions = Transactions(url, _validate_user(user), read_only)
         self._vocabulary = text.Vocabulary()
-        self._counts = text.Counts()
         self._last_append: appending.LastAppend | None = None
         """None if others may write to the library as well. Whoever uses it takes it."""
-        self._model_states: dict[int, bytes | None] = {}
         try:
             if not read_only:
                 self._prepare()
@@ -189,82 +183,21 @@ class PostgresStore(SqlStore[Connection]):
         return match_source(db, node, filter)
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        def work(db: Connection) -> list[int]:
-            keys = planned_search.planned_matches(db, node, filter, limit, self._counts)
-            if keys is None:
-                keys = text.best(db, node, resolve_filter(db, filter), limit, self._counts)
-            return keys
-
-        return self._search(work)
+        return self._search(lambda db: text.best(db, node, resolve_filter(db, filter), limit))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        def work(db: Connection) -> tuple[int, bool]:
-            total = planned_search.planned_total(db, node, filter)
-            return text.count(db, node, resolve_filter(db, filter), self._counts, total)
-
-        return self._search(work)
+        return self._search(lambda db: text.count(db, node, resolve_filter(db, filter)))
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
-        return self._search_terms(lambda db: text.frequencies(db, nodes, self._counts))
-
-    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
-        return self._search_terms(lambda db: text.variants(db, words, language, self._counts))
-
-    def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
-        return self._search_terms(lambda db: text.words_containing(db, parts))
-
-    def known_words(self, words: Sequence[str]) -> set[str]:
-        return self._search_terms(lambda db: text.known_words(db, words))
-
-    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
-        return self._search_terms(lambda db: text.similar_words(db, words))
-
-    def has_match(self, node: Node, filter: Filter) -> bool:
-        return self._search_terms(
-            lambda db: planned_search.has_match(db, node, filter, self._counts)
-        )
-
-    def _search_terms(self, work: Callable[[Connection], T]) -> T:
-        def attempt(db: Connection) -> T:
-            text.receive_terms(db, self._counts)
-            return work(db)
-
-        return self._search(attempt)
+        return self._search(lambda db: text.frequencies(db, nodes))
 
     def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
-        read = CandidateRead(ids=tuple(ids), filter=filter)
-        return self._search(lambda db: candidate_reads.read_candidates(db, read))
-
-    def observed_messages(self, keys: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
-        def work(db: Connection) -> dict[int, list[tuple[str, str]]]:
-            messages = candidate_reads.planned_messages(db, keys)
-            if messages is None:
-                messages = observations.observed_messages(db, keys)
-            return messages
-
-        return self._search(work)
+        return self._search(lambda db: text.candidates_by_id(db, ids, filter))
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         return self._search(lambda db: text.scores(db, node, keys))
 
     # -- vectors ---
-
-    def spaces(self) -> list[Space]:
-        return self._read(self._all_spaces)
-
-    def _all_spaces(self, db: Connection) -> list[Space]:
-        """In a snapshot, the spaces are known, except for the states of their models.
-
-        These never change, so each is read once.
-        """
-        if db.facts is not None and self._model_states.keys() >= {s[0] for s in db.facts.spaces}:
-            return [
-                Space(id_, name, version, dimensions, self._model_states[id_], *others)
-                for id_, name, version, dimensions, *others in db.facts.spaces
-            ]
-        spaces = space_sql.all_spaces(db)
-        self._model_states = {space.id: space.model_state for space in spaces}
-        return spaces
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.postgres.vectors import insert, quantise_all
@@ -284,13 +217,9 @@ class PostgresStore(SqlStore[Connection]):
     ) -> list[tuple[int, float]]:
         from recollect.store.postgres.vectors import nearest
 
-        def work(db: Connection) -> list[tuple[int, float]]:
-            hits = planned_search.planned_neighbours(db, space, vector, filter, limit)
-            if hits is None:
-                hits = nearest(db, space, vector, resolve_filter(db, filter), limit)
-            return hits
-
-        return self._search(work)
+        return self._search(
+            lambda db: nearest(db, space, vector, resolve_filter(db, filter), limit)
+        )
 
     def highest_cosines(self, space: Space, vectors: Sequence[Any]) -> list[float]:
         from recollect.store.postgres.vectors import highest_cosines
@@ -300,13 +229,8 @@ class PostgresStore(SqlStore[Connection]):
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         from recollect.store.postgres.vectors import best_cosines, rows_of
 
-        def work(db: Connection) -> list[tuple[Any, ...]]:
-            rows, other_keys = candidate_reads.planned_vectors(db, space, keys)
-            if other_keys:
-                rows += rows_of(db, space, other_keys)
-            return rows
-
-        return best_cosines(self._search(work), space, vector)
+        rows = self._search(lambda db: rows_of(db, space, keys))
+        return best_cosines(rows, space, vector)
 
     def vectors(self, space: Space, key: int) -> list[Any]:
         from recollect.store.postgres.vectors import rows_of, unit_vectors
@@ -358,13 +282,7 @@ class PostgresStore(SqlStore[Connection]):
         self._transactions.release_snapshot()
 
     def expect(self, *plans: SearchPlan) -> None:
-        self._transactions.expect(plans)
-
-    def expect_candidates(self, *reads: CandidateRead) -> None:
-        self._transactions.expect_candidates(reads)
-
-    def expect_terms(self, plan: Callable[[], TermPlan]) -> None:
-        self._transactions.look_up(text.lookups(plan(), self._counts))
+        pass  # each step runs its own statement
 
     def version(self) -> object:
         return self._read(_version)
@@ -442,9 +360,7 @@ def _validate_user(user: str) -> str:
 
 
 def _version(db: Connection) -> object:
-    if db.facts is not None:
-        return db.facts.version
-    return db.get("select marks[1] from last_key where owner = ?::integer", (db.owner,))
+    return db.library_state()[1]
 
 
 def _correct_counts(db: Connection) -> None:
@@ -487,7 +403,6 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
     )
     if rows:
         index.add([(key, title, content) for key, title, content in rows])
-        db.run(f"update last_key set removed = removed + 1 where {db.own()}")
     return len(rows)
 
 

@@ -121,10 +121,10 @@ def nearest(
         source, parameters = _source(db, space, filter)
         rows = db.rows(f"select v.passage, v.scale, v.numbers {source}", parameters)
         return _sorted_scores(rows, space, vector)[:limit]
-    row_limit = rows_for(limit)
+    row_limit = round(_ROWS_PER_PASSAGE * limit) + _SPARE_ROWS
     # A passage can have many rows, so more rows may be needed.
     while True:
-        query, values = nearest_query(db, space, vector, filter, row_limit)
+        query, values = _nearest_query(db, space, vector, filter, row_limit)
         rows = db.rows(query, values, generic_plan=True)
         hits = _sorted_scores(rows, space, vector)
         if len(rows) < row_limit or len(hits) >= limit:
@@ -153,11 +153,6 @@ def highest_cosines(db: Connection, space: Space, vectors: Sequence[Vector]) -> 
     return [score * scale for score, scale in pairs]
 
 
-def rows_for(limit: int) -> int:
-    """The number of rows to read for a number of passages, of which some have several."""
-    return round(_ROWS_PER_PASSAGE * limit) + _SPARE_ROWS
-
-
 def _source(db: Connection, space: Space, filter: Filter) -> tuple[str, list[Any]]:
     """Vectors as SQL, with its values. The planner needs the owner and the limit as numbers."""
     where, values = _filter_conditions(db, filter)
@@ -165,7 +160,7 @@ def _source(db: Connection, space: Space, filter: Filter) -> tuple[str, list[Any
     return source, values
 
 
-def nearest_query(
+def _nearest_query(
     db: Connection, space: Space, vector: Vector, filter: Filter, row_limit: int
 ) -> tuple[str, list[Any]]:
     """A query for the nearest vectors, with its values. Needs pgvector."""
@@ -178,46 +173,6 @@ def nearest_query(
     (quantised,), _ = quantise([vector])
     query = f"select v.passage, v.scale, v.numbers {source} order by {order} limit {row_limit:d}"
     return query, [*values, _encode(db, quantised)]
-
-
-def nearest_among(
-    db: Connection, space: Space, vector: Vector, keys: str, row_limit: int
-) -> tuple[str, Any]:
-    """The same among some passages, given as an SQL expression, with its last value."""
-    (quantised,), _ = quantise([vector])
-    query = f"""select v.passage, v.scale, v.numbers from vector v
-      where {db.own("v")} and v.space = {space.id:d} and v.passage = any({keys})
-      order by v.numbers <=> ?::halfvec limit {row_limit:d}"""
-    return query, _encode(db, quantised)
-
-
-def nearest_in_chosen(
-    db: Connection, space: Space, vector: Vector, filter: Filter, row_limit: int
-) -> tuple[str, list[Any]]:
-    """The same in the documents of the table `chosen` (see `selected_passages`)."""
-    (quantised,), _ = quantise([vector])
-    where, values = conditions(filter, "v", "v.hidden")
-    only, without = "(select o.only_keys from chosen o)", "(select o.without_keys from chosen o)"
-    query = f"""select n.* from chosen c cross join lateral (
-        select v.passage, v.scale, v.numbers from vector v
-        where {db.own("v")} and v.space = {space.id:d} and c.is_chosen and {where}
-          and ({only} is null or v.document in (select unnest({only})))
-          and ({without} is null or v.document not in (select unnest({without})))
-        order by v.numbers <=> ?::halfvec limit {row_limit:d}) n"""
-    return query, [*values, _encode(db, quantised)]
-
-
-def nearest_of_rows(
-    rows: Sequence[Row], space: Space, vector: Vector, limit: int
-) -> list[tuple[int, float]] | None:
-    """The nearest passages, from the rows of a query for `rows_for(limit)` rows.
-
-    None if that was not enough.
-    """
-    hits = _sorted_scores(rows, space, vector)
-    if len(rows) == rows_for(limit) and len(hits) < limit:
-        return None
-    return hits[:limit]
 
 
 def _filter_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
@@ -237,6 +192,8 @@ def _filter_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
 
 def rows_of(db: Connection, space: Space, keys: Sequence[int]) -> list[Row]:
     """The vectors of these passages."""
+    if not keys:
+        return []
     return db.rows(
         f"""select v.passage, v.scale, v.numbers from vector v
         where {db.own("v")} and v.space = ?::integer and v.passage = any(?::bigint[])""",

@@ -30,7 +30,7 @@ class Database(Protocol):
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     def rows_once(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The same. In a snapshot, a server is asked only once."""
+        """The same. In a transaction that only reads, a server is asked only once."""
 
     def get(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None if there is no row."""
@@ -72,10 +72,6 @@ class Database(Protocol):
 
     def by_key(self, table: str, alias: str, key: str) -> str:
         """Joins the row of a table that has a key, which is another column of the statement."""
-
-    @property
-    def kinds(self) -> Sequence[str] | None:
-        """The kinds of all documents, if they are known."""
 
     def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
         """See Store.human_only."""

@@ -14,7 +14,6 @@ from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.postgres.connections.capabilities import Server
 from recollect.store.postgres.connections.parameters import array_text, number_parameters
-from recollect.store.postgres.connections.search_state import Facts, PlannedReads, TermResults
 from recollect.store.postgres.connections.sessions import TIMELINE, Session
 from recollect.store.postgres.filters import (
     OWNER,
@@ -49,10 +48,8 @@ _TRANSACTIONS_BEFORE_GENERIC_PLANS = 3
 class Connection:
     """See `store.sql.database.Database`."""
 
-    facts: Facts | None = None
-    """Only in a snapshot."""
-    planned: PlannedReads
-    """The next steps of a search. Only in a snapshot."""
+    is_reading: bool = False
+    """Whether the transaction sees the same rows from its beginning to its end."""
     locked_row: Sequence[Any] = ()
     """What the statement that locked the library has returned. Only in some writes."""
     token: int = 0
@@ -65,10 +62,8 @@ class Connection:
     def __init__(self, session: Session, owner: int, server: Server) -> None:
         self.owner = owner
         self.server = server
-        self.terms = TermResults()
-        self.planned = PlannedReads()
-        self.new_passages: set[int] = set()
-        """Keys of passages that were added in this transaction, so nobody remembers them."""
+        self.counts: dict[str, tuple[Any, ...]] = {}
+        """See `text.counts`. Only transactions that read count."""
         self._rows: dict[Hashable, list[tuple[Any, ...]]] = {}
         self._session = session
         self._timeline: int | None = None
@@ -85,13 +80,17 @@ class Connection:
         return self._execute(sql, values, generic_plan).fetchall()
 
     def rows_once(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The transaction of a snapshot sees the same rows from its beginning to its end."""
-        if self.facts is None:
+        if not self.is_reading:
             return self.rows(sql, values)
         key = (sql, *(tuple(value) if isinstance(value, list) else value for value in values))
         if key not in self._rows:
             self._rows[key] = self.rows(sql, values)
         return self._rows[key]
+
+    def library_state(self) -> tuple[int, int | None]:
+        """The key of the newest passage and the token of the last commit."""
+        rows = self.rows_once(f"select passage, marks[1] from {self.own_rows('last_key')}")
+        return (rows[0][0], rows[0][1]) if rows else (0, None)
 
     def get(self, sql: str, values: Sequence[Any] = ()) -> Any:
         row = self._execute(sql, values).fetchone()
@@ -185,12 +184,12 @@ class Connection:
     def update_passage(self, key: int, row: tuple[Any, ...]) -> None:
         self.run(_UPDATE_PASSAGE, (*row, key))
 
-    @property
-    def kinds(self) -> Sequence[str] | None:
-        return None if self.facts is None else self.facts.kinds
-
     def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
-        if self.facts is not None and not self.facts.may_have_human_only:
+        ((has_some,),) = self.rows_once(
+            f"select exists (select from passage p where {self.own('p')} "
+            f"and {may_be_human_only('p.')})"
+        )
+        if not has_some:
             return {}
         condition, values = "true", []
         if keys is not None:
@@ -261,7 +260,6 @@ class Connection:
             where {self.own("p", "t")} and p.key = any(?::bigint[]) and t.key = p.key""",
             (keys,),
         )
-        self.note_change(keys)
         self._delete_vectors(keys)
         self.run(
             f"""insert into unembedded (owner, mark, passage, space)
@@ -341,13 +339,6 @@ class Connection:
             return [self.owner, *values]
         return values
 
-    def note_change(self, passages: Iterable[int]) -> bool:
-        """Increase `removed`, unless these passages are new. Returns whether it was increased."""
-        if self.new_passages.issuperset(passages):
-            return False
-        self.run(f"update last_key set removed = removed + 1 where {self.own()}")
-        return True
-
     def epoch(self, removed: int) -> int:
         """What is remembered of a library is valid as long as this has the same value.
 
@@ -364,8 +355,6 @@ class Connection:
         """
         if not self.server.is_cluster:
             return self._session.timeline
-        if self._timeline is None and self.facts is not None:
-            self._timeline = self.facts.timeline
         if self._timeline is None:
             self._timeline = self.get(f"select {TIMELINE} from {self.own_rows('last_key')}")
         return self._timeline or 0
@@ -430,11 +419,6 @@ class Connection:
 def set_owner(owner: int) -> str:
     """The statement that selects the rows which the rest of the transaction may use."""
     return f"set local recollect.owner = '{owner:d}'"
-
-
-def removals(epoch: int) -> int:
-    """`last_key.removed` of an epoch (see `Connection.epoch`)."""
-    return epoch & (1 << _EPOCH_BITS) - 1
 
 
 def _new_mark() -> int:

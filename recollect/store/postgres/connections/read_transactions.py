@@ -4,8 +4,7 @@ Every transaction sets its owner first, and row-level security hides all other r
 connection breaks, a transaction is retried on a new connection until the deadline.
 
 A search makes several reads. Inside `snapshot`, the reads of a thread share one transaction, which
-begins with the first of them. What most searches need to know about the library is read in the same
-message (`Facts`).
+begins with the first of them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
@@ -26,16 +25,7 @@ from recollect.settings import LIMITS
 from recollect.store.postgres.connections.capabilities import Server
 from recollect.store.postgres.connections.connection import GENERIC_PLANS, Connection, set_owner
 from recollect.store.postgres.connections.pool import Pool
-from recollect.store.postgres.connections.search_state import (
-    FACTS,
-    NO_LOOKUPS,
-    Facts,
-    Lookups,
-    PlannedReads,
-    TermResults,
-)
 from recollect.store.postgres.connections.server_errors import explain_error, is_worker_lost
-from recollect.store.values import CandidateRead, SearchPlan
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -60,19 +50,9 @@ class _Snapshot:
     """None if no transaction is open."""
     resources: ExitStack | None = None
     """Gives the connection back to the pool."""
-    planned: PlannedReads = field(default_factory=PlannedReads)
-    lookups: Lookups = NO_LOOKUPS
-    """What the statement that begins the next transaction looks up."""
-
-    def take_terms(self, rows: Rows) -> TermResults:
-        """What was looked up: the rows after the first, without the facts."""
-        lookups, self.lookups = self.lookups, NO_LOOKUPS
-        rows_of_terms = [row[FACTS:] for row in rows[1:]]
-        return TermResults(lookups.relatives, rows_of_terms, language=lookups.language)
 
     def end(self) -> None:
         db, self.db = self.db, None
-        self.planned = PlannedReads(self.planned.plans)  # the next transaction may see other rows
         resources, self.resources = self.resources, None
         if resources is not None:
             with resources:
@@ -117,6 +97,7 @@ class ReadTransactions:
         begin = [*self._begin_read_sql(timeout), "select 1"]
 
         def attempt(db: Connection, _: Rows) -> T:
+            db.is_reading = True
             if seconds is None:
                 value = work(db)
             else:
@@ -134,15 +115,6 @@ class ReadTransactions:
         ]
 
     # -- snapshots ---
-
-    def _begin_search_sql(self, timeout: int) -> list[str]:
-        """Begin a transaction, and read the facts and what is looked up."""
-        lookups = self._snapshot.lookups
-        return [
-            *self._begin_read_sql(timeout),
-            *self._plan_settings(generic_plans=True),
-            Facts.sql(self.owner, self.server.is_cluster, lookups),
-        ]
 
     @property
     def _snapshot(self) -> _Snapshot:
@@ -170,31 +142,9 @@ class ReadTransactions:
         """Give the connection back. The next read begins another transaction."""
         self._snapshot.end()
 
-    def look_up(self, lookups: Lookups) -> None:
-        """Look this up when the transaction of a snapshot begins.
-
-        If it has begun, words will be looked up together with their relatives.
-        """
-        snapshot = self._snapshot
-        if snapshot.depth:
-            snapshot.lookups = lookups
-        if snapshot.db is not None:
-            snapshot.db.terms.relatives = {**snapshot.db.terms.relatives, **lookups.relatives}
-
-    def expect(self, plans: Sequence[SearchPlan]) -> None:
-        """See Store.expect. Without a snapshot, each step is read when it is needed."""
-        if self._snapshot.depth:
-            self._snapshot.planned = PlannedReads(plans)
-
-    def expect_candidates(self, reads: Sequence[CandidateRead]) -> None:
-        """See Store.expect_candidates."""
-        if self._snapshot.depth:
-            self._snapshot.planned.candidate_reads = reads
-
     def _read_in_snapshot(self, work: Callable[[Connection], T]) -> T:
         snapshot = self._snapshot
         if snapshot.db is not None:
-            snapshot.db.planned = snapshot.planned
             try:
                 return _search(work, snapshot.db)
             except SearchTimeout:
@@ -206,13 +156,10 @@ class ReadTransactions:
                 if not is_broken and not is_worker_lost(error):
                     raise explain_error(error, self.location) from error
         timeout, response_timeout = _time_limits(LIMITS.search_seconds)
-        begin = self._begin_search_sql(timeout)
+        begin = [*self._begin_read_sql(timeout), *self._plan_settings(generic_plans=True)]
 
-        def attempt(db: Connection, rows: Rows) -> T:
-            if rows:
-                db.facts = Facts(*rows[0][:FACTS])
-                db.terms = snapshot.take_terms(rows)
-            db.planned = snapshot.planned
+        def attempt(db: Connection, _: Rows) -> T:
+            db.is_reading = True
             return _search(work, db)
 
         return self._retry(lambda: begin, attempt, new_deadline(), response_timeout, snapshot)

@@ -4,7 +4,7 @@ If its words have many matches, the candidates are selected by its rarest words 
 words, those with the largest weights first, until they are enough. A word that very many passages
 contain costs more than all the others, and says little alone.
 
-The index can answer most queries, and several of them with one statement (`Step`).
+The index can answer most queries (`Step`).
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from recollect.language.queries.query_tree import Node, Or, words
 from recollect.model.search import Filter
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER
-from recollect.store.postgres.text.counts import Counts, frequencies
+from recollect.store.postgres.text.counts import frequencies
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
-    PARAMETERS_WITHOUT_DOCUMENTS,
     among_query,
     decide_matches,
     filter_arguments,
@@ -31,10 +30,6 @@ from recollect.store.postgres.text.matches import (
     keys_of_few,
     matches_outside_index,
 )
-from recollect.store.postgres.text.word_matches import MatchTable
-
-if TYPE_CHECKING:
-    from recollect.store.postgres.text.word_matches import Packed
 
 # If all words of a query have more matches than this together, not all of them are read.
 _MANY_MATCHES = 4_000
@@ -52,9 +47,6 @@ _STEPS = """?::tsquery[], ?::float8[], ?::integer[], ?::tsquery[], ?::float8[],
   ?::integer[], ?::integer[], ?::integer, null"""
 MATCHES = f"matches({OWNER}, {_STEPS}, {FILTER_PARAMETERS})"
 """The function that runs steps. See `step_arguments` for its arguments."""
-MATCHES_IN_CHOSEN = f"""chosen c
-  cross join lateral matches({OWNER}, {_STEPS}, {PARAMETERS_WITHOUT_DOCUMENTS})"""
-"""The same in the documents of `selected_passages`, if they have many passages."""
 
 
 class _Part(NamedTuple):
@@ -109,17 +101,17 @@ class StepMatches(NamedTuple):
     """The number of all matches, if it is known."""
 
 
-def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts) -> list[int]:
+def best(db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
     """The keys of matching passages, best first: rare words and short passages count most."""
     keys = keys_of_few(db, filter)
     if keys is not None:
-        few = FewMatches(db, [node], counts)
+        few = FewMatches(db, [node])
         statement, values = among_query(db, few.queries, "?::bigint[]")
         return few.matches(db.rows(statement, (*values, keys)), limit)[node].keys
     arguments = filter_arguments(db, filter)
-    steps = steps_of(db, node, limit, counts)
+    steps = steps_of(db, node, limit)
     if not steps:
-        parts, _ = _parts(db, node, counts)
+        parts, _ = _parts(db, node)
         return _sort(_matches_of_any_word(db, parts, limit, arguments))[:limit]
     rows = db.rows(
         f"select * from {MATCHES}", step_arguments(steps, limit, arguments), generic_plan=True
@@ -130,9 +122,9 @@ def best(db: Connection, node: Node, filter: Filter, limit: int, counts: Counts)
 class FewMatches:
     """The matches of queries among a few passages. They are read with one statement."""
 
-    def __init__(self, db: Connection, nodes: Sequence[Node], counts: Counts) -> None:
+    def __init__(self, db: Connection, nodes: Sequence[Node]) -> None:
         self._db = db
-        self._parts = {node: _parts(db, node, counts)[0] for node in nodes}
+        self._parts = {node: _parts(db, node)[0] for node in nodes}
         parts = [part for node in nodes for part in self._parts[node]]
         self.queries = list({part.node: part.query for part in parts}.items())
         """See `among_query`."""
@@ -151,12 +143,12 @@ class FewMatches:
         return results
 
 
-def _parts(db: Connection, node: Node, counts: Counts) -> tuple[list[_Part], int]:
+def _parts(db: Connection, node: Node) -> tuple[list[_Part], int]:
     """The parts of a query, rarest first, and the number of all passages."""
     if not isinstance(node, Or):
         # All matches have the same weight, whatever it is.
         return [_Part(node, text_query(node), 0, 1.0)], 0
-    totals, size = frequencies(db, node.parts, counts)
+    totals, size = frequencies(db, node.parts)
     parts = []
     for part, total in zip(node.parts, totals, strict=True):
         weight = math.log(1 + (size - total + 0.5) / (total + 0.5))
@@ -167,9 +159,9 @@ def _parts(db: Connection, node: Node, counts: Counts) -> tuple[list[_Part], int
 # -- steps ---------------------------------------------------------------------
 
 
-def steps_of(db: Connection, node: Node, limit: int, counts: Counts) -> list[Step]:
+def steps_of(db: Connection, node: Node, limit: int) -> list[Step]:
     """The steps that find the matches of a query; none if the index cannot decide them."""
-    parts, size = _parts(db, node, counts)
+    parts, size = _parts(db, node)
     if not all(part.query.is_exact for part in parts):
         return []
     if any(part.query.has_phrases for part in parts) and has_incomplete_positions(db):
@@ -263,38 +255,6 @@ def matches_of_steps(
         if is_enough:
             break
     return matches
-
-
-# -- remembered matches ----------------------------------------------------------
-
-
-def remembered_matches(
-    db: Connection, node: Node, filter: Filter, limit: int, counts: Counts
-) -> StepMatches | None:
-    """The same as the steps of a query find, from the matches of its words that are remembered."""
-    if filter != Filter():
-        return None
-    matches_by_query: dict[str, Packed] = {}
-    for part_node in node.parts if isinstance(node, Or) else (node,):
-        packed = counts.matching(db, part_node)
-        if packed is None:
-            return None
-        matches_by_query[text_query(part_node).tsquery] = packed
-    parts, size = _parts(db, node, counts)
-    weights = {part.query.tsquery: part.weight for part in parts}
-    table = MatchTable([(matches_by_query[query], weight) for query, weight in weights.items()])
-    numbers = {query: number for number, query in enumerate(weights)}
-    selections = [
-        ([numbers[part.query.tsquery] for part in choice], _weight(choice))
-        for choice in _selections(parts, size, limit)
-    ]
-    total = None
-    rows = table.selected(selections, _selected_count(limit))
-    if len(rows) < limit:
-        rows = table.best(_whole_groups(limit))
-        total = table.total
-    by_key = {key: _Match(weight, length) for key, weight, length in rows}
-    return StepMatches(_sort(by_key)[:limit], total)
 
 
 def _sort(matches: _Matches) -> list[int]:

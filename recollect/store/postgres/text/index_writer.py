@@ -20,6 +20,8 @@ class IndexWriter:
         self._vocabulary = vocabulary
         self.new_words: set[str] = set()
         self._removed: int | None = None
+        self._new_passages: set[int] = set()
+        """Those that were added in this transaction, so nobody remembers their words."""
 
     @property
     def removed(self) -> int:
@@ -36,7 +38,7 @@ class IndexWriter:
     def add(self, rows: Iterable[IndexRow]) -> None:
         rows = list(rows)
         self._add(rows)
-        self._db.new_passages.update(key for key, _, _ in rows)
+        self._new_passages.update(key for key, _, _ in rows)
 
     def _add(self, rows: Iterable[IndexRow]) -> None:
         keys = []
@@ -90,9 +92,10 @@ class IndexWriter:
             "delete from passage_text where owner = ?::integer and key = any(?::bigint[])",
             (self._db.owner, keys),
         )
-        is_noted = self._db.note_change(keys)
         delete_unused_words(self._db, sorted(words))
-        self.removed += is_noted
+        if not self._new_passages.issuperset(keys):
+            self._db.run(f"update last_key set removed = removed + 1 where {self._db.own()}")
+            self.removed += 1
         self.new_words -= words
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:

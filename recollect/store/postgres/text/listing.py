@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.language.queries.query_tree import Node
-from recollect.language.text import fold
+from recollect.language.text import fold, identifier
 from recollect.model.search import Filter
-from recollect.store.postgres.candidate_reads import read_candidates
 from recollect.store.postgres.connections.connection import Connection
-from recollect.store.postgres.filters import candidate_conditions, conditions
+from recollect.store.postgres.filters import OWNER, candidate_conditions, conditions
 from recollect.store.postgres.text.counts import size
 from recollect.store.postgres.text.joins import passages_and_documents, passages_and_words
 from recollect.store.postgres.text.lexemes import text_query
@@ -23,23 +22,63 @@ from recollect.store.postgres.text.substring import (
     passages_with_text,
 )
 from recollect.store.sql.reading.candidates import COLUMNS, decode_candidates
-from recollect.store.sql.reading.selection import few_documents
-from recollect.store.values import Candidate, CandidateRead, SubstringMatches
+from recollect.store.sql.reading.selection import few_documents, resolve_filter
+from recollect.store.values import Candidate, SubstringMatches
 
 _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
+# `offset 0` prevents the server from joining all passages: under row-level security, it expects
+# far too many rows. Every search runs these statements, and planning them takes as long as reading
+# thirty passages, so they are prepared.
+_DOCUMENT = f"""cross join lateral (select * from document d
+    where d.owner = {OWNER} and d.key = p.document offset 0) d"""
+_BY_KEY = f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+  cross join lateral (select * from passage p
+    where p.owner = {OWNER} and p.key = k.key offset 0) p
+  {_DOCUMENT}"""
+_PREVIOUS = f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+  cross join lateral (select a.document, a.position from passage a
+    where a.owner = {OWNER} and a.key = k.key offset 0) a
+  cross join lateral (select * from passage p
+    where p.owner = {OWNER} and p.document = a.document and p.position = a.position - 1
+    offset 0) p
+  {_DOCUMENT}"""
+_BY_ID = f"""select {COLUMNS} from unnest(?::text[], ?::text[]) k(document, passage)
+  cross join lateral (select * from document d
+    where d.owner = {OWNER} and d.id = k.document offset 0) d
+  cross join lateral (select * from passage p
+    where p.owner = {OWNER} and p.document = d.key and p.id = k.passage offset 0) p"""
 
 
-# -- by key --------------------------------------------------------------------
+# -- by key and id ---------------------------------------------------------------
 
 
 def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """See Store.candidates."""
-    return read_candidates(db, CandidateRead(tuple(keys), filter))
+    if not keys:
+        return []
+    where, values = candidate_conditions(resolve_filter(db, filter))
+    rows = db.rows(f"{_BY_KEY} where {where}", (list(keys), *values), generic_plan=True)
+    return decode_candidates(rows)
+
+
+def candidates_by_id(
+    db: Connection, ids: Sequence[tuple[str, str]], filter: Filter
+) -> list[Candidate]:
+    """See Store.candidates_by_id."""
+    if not ids:
+        return []
+    where, values = candidate_conditions(resolve_filter(db, filter))
+    documents = [identifier(document) for document, _ in ids]
+    passages = [identifier(passage) for _, passage in ids]
+    rows = db.rows(f"{_BY_ID} where {where}", (documents, passages, *values), generic_plan=True)
+    return decode_candidates(rows)
 
 
 def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """See Store.previous_passages."""
-    return read_candidates(db, CandidateRead(tuple(keys)))
+    if not keys:
+        return []
+    return decode_candidates(db.rows(_PREVIOUS, (list(keys),), generic_plan=True))
 
 
 def scores(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, float]:

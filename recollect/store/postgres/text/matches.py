@@ -22,13 +22,10 @@ from recollect.store.sql.reading.selection import (
     MAX_LISTED_PASSAGES,
     document_filter,
     matching_documents,
-    other_kinds,
 )
 
-_PASSAGE_PARAMETERS = "?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint, ?::bigint"
-FILTER_PARAMETERS = f"{_PASSAGE_PARAMETERS}, ?::bigint[], ?::bigint[], ?::boolean"
-PARAMETERS_WITHOUT_DOCUMENTS = f"{_PASSAGE_PARAMETERS}, c.only_keys, c.without_keys, ?::boolean"
-"""The same where the table `chosen c` has the documents (see `selected_passages`)."""
+FILTER_PARAMETERS = """?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint,
+  ?::bigint, ?::bigint[], ?::bigint[], ?::boolean"""
 _TEXTS_AT_ONCE = 500
 _NO_LIMIT = 1 << 30
 
@@ -36,12 +33,6 @@ _NO_LIMIT = 1 << 30
 def filter_arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
     """The filter as arguments of the search functions (see FILTER_PARAMETERS)."""
     documents = matching_documents(db, filter)
-    *passage_arguments, hidden = filter_without_documents(filter)
-    return (*passage_arguments, documents.only, documents.without or None, hidden)
-
-
-def filter_without_documents(filter: Filter) -> tuple[Any, ...]:
-    """The arguments for PARAMETERS_WITHOUT_DOCUMENTS."""
     return (
         _names_or_null(filter.roles),
         _names_or_null(filter.authors),
@@ -50,6 +41,8 @@ def filter_without_documents(filter: Filter) -> tuple[Any, ...]:
         _names_or_null(filter.not_authors),
         micros(filter.after),
         micros(filter.before),
+        documents.only,
+        documents.without or None,
         filter.hidden,
     )
 
@@ -58,76 +51,29 @@ def _names_or_null(names: Sequence[str]) -> list[str] | None:
     return [storable(name) for name in names] or None
 
 
-def few_passages(db: Connection, filter: Filter) -> tuple[str, list[Any]] | None:
-    """The passages that pass the filter, if their documents are few and short.
+def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
+    """The passages that pass the filter if their documents are few and short, otherwise None.
 
-    A `with` clause and its values. Its table `listed` has one row: whether they are few, and their
-    keys. None if the filter is not about documents.
-    """
-    if document_filter(filter) == Filter(hidden=True):
-        return None
-    return _listed(db, filter)
-
-
-def _listed(
-    db: Connection, filter: Filter, others: str = "", other_values: Sequence[Any] = ()
-) -> tuple[str, list[Any]]:
-    """With the table `others`, the passages are listed if they are fewer than the others."""
-    document_where, document_values = db.conditions(document_filter(filter))
-    where, values = conditions(filter, "p", "p.visibility = 'hidden'")
-    is_fewer = "true"
-    if others:
-        others += ","
-        is_fewer = "(select not o.is_few or o.passages >= sum(f.passages) from others o)"
-    clause = f"""with {others} few as materialized (
-        select d.key, d.passages from document d
-        where {db.own("d")} and {document_where} limit {MAX_LISTED_DOCUMENTS + 1}),
-      size as materialized (
-        select count(*) <= {MAX_LISTED_DOCUMENTS}
-          and coalesce(sum(f.passages), 0) <= {MAX_LISTED_PASSAGES} and {is_fewer} as is_few
-        from few f),
-      listed as materialized (
-        select s.is_few, array(
-          select p.key from few f join passage p on p.document = f.key
-          where {db.own("p")} and s.is_few and {where}) as keys from size s)"""
-    return clause, [*other_values, *document_values, *values]
-
-
-def selected_passages(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
-    """The same. If the passages are not few, a table `chosen` has one row: their documents.
-
-    These are `only_keys`, or all without `without_keys`. The filter is about documents.
+    Also None if the filter is not about documents.
     """
     documents = document_filter(filter)
-    where, document_values = db.conditions(documents)
-    only = f"array(select d.key from document d where {db.own('d')} and {where})"
-    if documents != Filter(hidden=True, kinds=filter.kinds):
-        clause, values = _listed(db, filter)
-        clause += f""", chosen as materialized (
-        select true as is_chosen, {only} as only_keys, null::bigint[] as without_keys
-        from listed l where not l.is_few)"""
-        return clause, [*values, *document_values]
-    # Often, nearly all documents have the kinds of the filter, or nearly none.
-    others = f"""others as materialized (
-        select count(*) <= {MAX_LISTED_DOCUMENTS} as is_few,
-          coalesce(sum(d.passages), 0) as passages, array_agg(d.key) as keys
-        from (select d.key, d.passages from document d where {db.own("d")}
-          and d.kind = any(?::text[]) limit {MAX_LISTED_DOCUMENTS + 1}) d)"""
-    clause, values = _listed(db, filter, others, [other_kinds(db, filter)])
-    clause += f""", chosen as materialized (
-        select true as is_chosen, case when not o.is_few then {only} end as only_keys,
-          case when o.is_few then o.keys end as without_keys
-        from listed l, others o where not l.is_few)"""
-    return clause, [*values, *document_values]
-
-
-def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
-    """The passages that pass the filter if their documents are few and short, otherwise None."""
-    few = few_passages(db, filter)
-    if few is None:
+    if documents == Filter(hidden=True):
         return None
-    clause, values = few
-    ((is_few, keys),) = db.rows_once(f"{clause} select l.is_few, l.keys from listed l", values)
+    document_where, document_values = db.conditions(documents)
+    where, values = conditions(filter, "p", "p.visibility = 'hidden'")
+    ((is_few, keys),) = db.rows_once(
+        f"""with few as materialized (
+          select d.key, d.passages from document d
+          where {db.own("d")} and {document_where} limit {MAX_LISTED_DOCUMENTS + 1}),
+        size as materialized (
+          select count(*) <= {MAX_LISTED_DOCUMENTS}
+            and coalesce(sum(f.passages), 0) <= {MAX_LISTED_PASSAGES} as is_few
+          from few f)
+        select s.is_few, array(
+          select p.key from few f join passage p on p.document = f.key
+          where {db.own("p")} and s.is_few and {where}) as keys from size s""",
+        (*document_values, *values),
+    )
     return list(keys) if is_few else None
 
 
@@ -200,14 +146,11 @@ def matches_outside_index(
 
 def has_incomplete_positions(db: Connection) -> bool:
     """Whether the library has passages without all positions."""
-    if db.facts is not None:
-        return db.facts.is_partly_positioned
-    return bool(
-        db.get(
-            "select exists (select from passage_text where owner = ?::integer and not sure)",
-            (db.owner,),
-        )
+    ((has_some,),) = db.rows_once(
+        "select exists (select from passage_text where owner = ?::integer and not sure)",
+        (db.owner,),
     )
+    return bool(has_some)
 
 
 def _matches_by_text(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, int]:

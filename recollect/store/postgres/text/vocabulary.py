@@ -7,22 +7,14 @@ from typing import NamedTuple
 
 from recollect.language.languages.base import Language
 from recollect.language.languages.english import ENGLISH
-from recollect.language.words.spelling import neighbours
 from recollect.language.words.stem import related_words, stem
 from recollect.settings import LIMITS
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER
-from recollect.store.postgres.text.counts import Counts
 from recollect.store.postgres.text.lexemes import LONGEST
-from recollect.store.postgres.text.term_lookups import (
-    VARIANTS,
-    english_forms,
-    forms_of_language,
-    name_of_word,
-    word_forms,
-)
 
 _CACHE_SIZE = 500_000
+_VARIANTS = 50  # the most words of the library with the same stem
 _NEWEST = 1_000  # passages
 
 
@@ -95,60 +87,47 @@ def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
         )
 
 
-def variants(
-    db: Connection, words: Sequence[str], language: Language, counts: Counts | None = None
-) -> list[tuple[str, ...]]:
-    """See Store.variants. `counts` receives the frequencies of English words."""
+def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
+    """See Store.variants."""
     if not words:
         return []
-    counts = counts or Counts()
-    if language is not ENGLISH:
-        related = forms_of_language(db, words, language, counts) or _words_of_language(
-            db, words, language
-        )
+    stems = [stem(word, language) for word in words]
+    if language is ENGLISH:
+        terms = _terms_with_stems(db, stems)
     else:
-        related = english_forms(db, words, counts)
-    return [word_forms(word, others) for word, others in zip(words, related, strict=True)]
-
-
-def _words_of_language(
-    db: Connection, words: Sequence[str], language: Language
-) -> list[Sequence[str]]:
-    """The words of the library with the same stem in this language, for each of the words."""
+        terms = _terms_of_language(db, words, language)
     by_stem: dict[str, set[str]] = {}
-    terms = set(_terms_of_language(db, words, language))
-    db.terms.is_in_library.update({word: word in terms for word in words})
-    db.terms.is_in_library.update(dict.fromkeys(terms, True))
     for term in terms:
         by_stem.setdefault(stem(term, language), set()).add(term)
-    return [sorted(by_stem.get(stem(word, language), set()))[:VARIANTS] for word in words]
+    related = [sorted(by_stem.get(root, ()))[:_VARIANTS] for root in stems]
+    return [
+        (word, *(other for other in others if other != word))
+        for word, others in zip(words, related, strict=True)
+    ]
 
 
 def known_words(db: Connection, words: Sequence[str]) -> set[str]:
     """See Store.known_words."""
-    looked_up = db.terms.is_in_library
-    others = [word for word in words if word not in looked_up]
-    if others:
-        rows = db.rows(
-            f"select term from word where {db.own()} and term = any(?::text[])",
-            (others,),
-            generic_plan=True,
-        )
-        looked_up |= dict.fromkeys(others, False) | {term: True for (term,) in rows}
-    return {word for word in words if looked_up[word]}
+    if not words:
+        return set()
+    rows = db.rows(
+        f"select term from word where {db.own()} and term = any(?::text[])",
+        (list(words),),
+        generic_plan=True,
+    )
+    return {term for (term,) in rows}
 
 
-def similar_words(db: Connection, words: Sequence[str]) -> dict[str, set[str]]:
-    """See Store.similar_words."""
-    names = {word: name_of_word(word, db.terms.language) for word in words}
-    similar = {
-        word: set(db.terms.similar[name])
-        for word, name in names.items()
-        if name in db.terms.similar
-    }
-    others = {word: neighbours(word) for word in words if word not in similar}
-    library_words = known_words(db, sorted(set().union(*others.values())))
-    return similar | {word: library_words & each for word, each in others.items()}
+def _terms_with_stems(db: Connection, stems: Sequence[str]) -> list[str]:
+    """The terms with one of these English stems."""
+    rows = db.rows(
+        f"""select term from word where {db.own()} and stem = any(?::text[])
+        union all
+        select term from word where {db.own()} and term = any(?::text[]) and stem is null""",
+        (stems, stems),
+        generic_plan=True,
+    )
+    return [term for (term,) in rows]
 
 
 def _terms_of_language(db: Connection, words: Sequence[str], language: Language) -> list[str]:

@@ -76,9 +76,7 @@ def authors(db: Database, limit: int | None = None) -> list[str]:
 
 def other_kinds(db: Database, filter: Filter) -> list[str]:
     """The kinds in the library that the filter excludes. All observations are hidden passages."""
-    kinds = db.kinds
-    if kinds is None:
-        kinds = _distinct_names(db, "document", "kind", "kind is not null")
+    kinds = _distinct_names(db, "document", "kind", "kind is not null")
     excluded = {*filter.kinds}
     if not filter.hidden:
         excluded.add(OBSERVATION)

@@ -174,10 +174,6 @@ class Connection(apsw.Connection):
         if keys:
             self.insert("human_only", ("passage",), [(key,) for key in keys])
 
-    @property
-    def kinds(self) -> None:
-        return None
-
     def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
         source, values = "human_only h", []
         if keys is not None:
