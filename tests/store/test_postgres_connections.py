@@ -44,7 +44,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.connections import pool, read_transactions
+from recollect.store.postgres.connections import pool, transactions
 from recollect.store.postgres.connections.capabilities import Server
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.sql.parts import transactions as store_reads
@@ -200,7 +200,7 @@ def proxied_store(open_store: Opener, proxy: Proxy, user: str) -> PostgresStore:
 
 def set_limits(monkeypatch: pytest.MonkeyPatch, **limits: Any) -> None:
     """Replace these limits, and reset all others."""
-    for module in (read_transactions, pool):
+    for module in (transactions, pool):
         monkeypatch.setattr(module, "LIMITS", replace(LIMITS, **limits))
 
 
@@ -944,7 +944,7 @@ def test_a_search_that_takes_too_long_is_canceled_and_its_connection_reused(
 def test_a_search_whose_server_process_hangs_is_retried_on_another(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:
-    monkeypatch.setattr(read_transactions, "_HANG_SECONDS", 0.2)
+    monkeypatch.setattr(transactions, "_HANG_SECONDS", 0.2)
     store.save([conversation("c1", message("a", "zebra"))])
     (pid,) = server.sessions()
     os.kill(pid, signal.SIGSTOP)

@@ -1205,7 +1205,7 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
     # The machine may be busy, so searches have time.
     limits = replace(LIMITS, server_connections=2, search_seconds=60.0)
     for module in (
-        "postgres.connections.read_transactions",
+        "postgres.connections.transactions",
         "postgres.connections.pool",
         "sql.parts.transactions",
     ):
