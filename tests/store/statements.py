@@ -23,7 +23,7 @@ _PARTITION = re.compile(r"_(\d+)$")
 _INSERT = re.compile(r"\s*insert into \w+ \((\w+)")
 # The owner, hidden from the planner: see `Connection.by_key`.
 _HIDDEN_OWNER = "(select $1::integer)"
-_FUNCTIONS = re.compile(r"\b(frequencies|counted|candidates|matches|newest|absent)\((\$\d+)")
+_FUNCTIONS = re.compile(r"\b(frequencies|counted|matches|newest|absent)\((\$\d+)")
 
 
 class Recorder:

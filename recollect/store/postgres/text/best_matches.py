@@ -3,14 +3,11 @@
 If its words have many matches, the candidates are selected by its rarest words and by pairs of
 words, those with the largest weights first, until they are enough. A word that very many passages
 contain costs more than all the others, and says little alone.
-
-The index can answer most queries (`Step`).
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -23,11 +20,10 @@ from recollect.store.postgres.text.counts import frequencies
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (
     FILTER_PARAMETERS,
-    among_query,
-    decide_matches,
     filter_arguments,
     has_incomplete_positions,
     keys_of_few,
+    matches_among,
     matches_outside_index,
 )
 
@@ -41,12 +37,8 @@ _MAX_SELECTIONS = 8
 # Candidates are sorted by score in groups of this size (see `_sort`).
 _GROUP = 600
 
-_CANDIDATES = f"""select * from candidates({OWNER}, ?::tsquery[], ?::float8[], ?::boolean,
-  ?::integer, {FILTER_PARAMETERS})"""
-_STEPS = """?::tsquery[], ?::float8[], ?::integer[], ?::tsquery[], ?::float8[],
-  ?::integer[], ?::integer[], ?::integer, null"""
-MATCHES = f"matches({OWNER}, {_STEPS}, {FILTER_PARAMETERS})"
-"""The function that runs steps. See `step_arguments` for its arguments."""
+_MATCHES = f"""select * from matches({OWNER}, ?::tsquery[], ?::float8[], ?::integer[], ?::tsquery[],
+  ?::float8[], ?::integer[], ?::integer[], ?::integer, ?::boolean, {FILTER_PARAMETERS})"""
 
 
 class _Part(NamedTuple):
@@ -81,12 +73,11 @@ def _whole_groups(limit: int) -> int:
     return max(math.ceil(limit / _GROUP), 1) * _GROUP
 
 
-class Step(NamedTuple):
+class _Step(NamedTuple):
     """Queries that the index answers together."""
 
-    node: Node
-    queries: dict[str, float]
-    """The weight of each tsquery."""
+    queries: Iterable[tuple[str, float]]
+    """Each tsquery with its weight."""
     limit: int
     parts: Sequence[_Part] = ()
     """The parts that give matches their weights, if they are not those of the queries.
@@ -95,52 +86,18 @@ class Step(NamedTuple):
     """
 
 
-class StepMatches(NamedTuple):
-    keys: list[int]
-    total: int | None
-    """The number of all matches, if it is known."""
-
-
 def best(db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
     """The keys of matching passages, best first: rare words and short passages count most."""
     keys = keys_of_few(db, filter)
+    parts, size = _parts(db, node)
     if keys is not None:
-        few = FewMatches(db, [node])
-        statement, values = among_query(db, few.queries, "?::bigint[]")
-        return few.matches(db.rows(statement, (*values, keys)), limit)[node].keys
-    arguments = filter_arguments(db, filter)
-    steps = steps_of(db, node, limit)
-    if not steps:
-        parts, _ = _parts(db, node)
-        return _sort(_matches_of_any_word(db, parts, limit, arguments))[:limit]
-    rows = db.rows(
-        f"select * from {MATCHES}", step_arguments(steps, limit, arguments), generic_plan=True
-    )
-    return matches_of_steps(steps, rows, limit)[node].keys
-
-
-class FewMatches:
-    """The matches of queries among a few passages. They are read with one statement."""
-
-    def __init__(self, db: Connection, nodes: Sequence[Node]) -> None:
-        self._db = db
-        self._parts = {node: _parts(db, node)[0] for node in nodes}
-        parts = [part for node in nodes for part in self._parts[node]]
-        self.queries = list({part.node: part.query for part in parts}.items())
-        """See `among_query`."""
-
-    def matches(self, rows: Iterable[Sequence[Any]], limit: int) -> dict[Node, StepMatches]:
-        """The matches of each query, from the rows of `among_query`."""
-        lengths = decide_matches(self._db, self.queries, rows)
-        by_part = {node: each for (node, _), each in zip(self.queries, lengths, strict=True)}
-        results: dict[Node, StepMatches] = {}
-        for node, parts in self._parts.items():
-            matches: _Matches = {}
-            for part in parts:
-                for key, length in by_part[part.node].items():
-                    _add_match(matches, key, part.weight, length)
-            results[node] = StepMatches(_sort(matches)[:limit], len(matches))
-        return results
+        matches = _matches_among(db, parts, keys)
+    elif _can_index_decide(db, parts):
+        steps = _steps(parts, size, limit)
+        matches = _matches_of_steps(db, steps, limit, None, filter_arguments(db, filter))
+    else:
+        matches = _matches_of_any_word(db, parts, limit, filter_arguments(db, filter))
+    return _sort(matches)[:limit]
 
 
 def _parts(db: Connection, node: Node) -> tuple[list[_Part], int]:
@@ -156,22 +113,20 @@ def _parts(db: Connection, node: Node) -> tuple[list[_Part], int]:
     return sorted(parts, key=lambda part: part.frequency), size
 
 
-# -- steps ---------------------------------------------------------------------
-
-
-def steps_of(db: Connection, node: Node, limit: int) -> list[Step]:
-    """The steps that find the matches of a query; none if the index cannot decide them."""
-    parts, size = _parts(db, node)
+def _can_index_decide(db: Connection, parts: Sequence[_Part]) -> bool:
     if not all(part.query.is_exact for part in parts):
-        return []
-    if any(part.query.has_phrases for part in parts) and has_incomplete_positions(db):
-        return []
+        return False
+    return not (any(part.query.has_phrases for part in parts) and has_incomplete_positions(db))
+
+
+def _steps(parts: Sequence[_Part], size: int, limit: int) -> list[_Step]:
+    """The steps that find the matches of a query, one after another until they are enough."""
     queries = {part.query.tsquery: part.weight for part in parts}
-    steps = [Step(node, queries, _whole_groups(limit))]
+    steps = [_Step(queries.items(), _whole_groups(limit))]
     selections = _selections(parts, size, limit)
     if selections:
         selected_queries = {_conjunction(choice): _weight(choice) for choice in selections}
-        steps.insert(0, Step(node, selected_queries, _selected_count(limit), parts))
+        steps.insert(0, _Step(selected_queries.items(), _selected_count(limit), parts))
     return steps
 
 
@@ -213,14 +168,17 @@ def _conjunction(parts: Iterable[_Part]) -> str:
     return " & ".join(f"({part.query.tsquery})" for part in parts)
 
 
-def step_arguments(
-    steps: Sequence[Step], enough: int, filter_arguments: tuple[Any, ...]
-) -> tuple[Any, ...]:
-    """The arguments of MATCHES."""
+def _matches_of_steps(
+    db: Connection,
+    steps: Sequence[_Step],
+    enough: int,
+    has_all_positions: bool | None,
+    filter_arguments: tuple[Any, ...],
+) -> _Matches:
     queries = [
         (query, weight, number)
         for number, step in enumerate(steps, 1)
-        for query, weight in step.queries.items()
+        for query, weight in step.queries
     ]
     order = [
         (part.query.tsquery, part.weight, number)
@@ -228,32 +186,22 @@ def step_arguments(
         for part in step.parts
     ]
     limits = [step.limit for step in steps]
-    return (*_columns(queries), *_columns(order), limits, enough, *filter_arguments)
+    values = (*_columns(queries), *_columns(order), limits, enough, has_all_positions)
+    rows = db.rows(_MATCHES, (*values, *filter_arguments), generic_plan=True)
+    last_step = max((row[0] for row in rows), default=0)
+    return {key: _Match(weight, length) for step, key, weight, length in rows if step == last_step}
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
     return [[row[number] for row in rows] for number in range(3)]
 
 
-def matches_of_steps(
-    steps: Sequence[Step], rows: Iterable[Sequence[Any]], limit: int
-) -> dict[Node, StepMatches]:
-    """The matches of each query whose steps were run, from the rows of MATCHES."""
-    rows_by_step: dict[int, list[Sequence[Any]]] = defaultdict(list)
-    for row in rows:
-        rows_by_step[row[0]].append(row)
-    matches: dict[Node, StepMatches] = {}
-    for number, step in enumerate(steps, 1):
-        step_rows = rows_by_step[number]
-        is_enough = len(step_rows) >= limit
-        if is_enough or not step.parts:
-            by_key = {key: _Match(weight, length) for _, key, weight, length, _ in step_rows}
-            total = None
-            if not step.parts:
-                total = step_rows[0][4] if step_rows else 0
-            matches[step.node] = StepMatches(_sort(by_key)[:limit], total)
-        if is_enough:
-            break
+def _matches_among(db: Connection, parts: Sequence[_Part], keys: Sequence[int]) -> _Matches:
+    matches: _Matches = {}
+    lengths_of_parts = matches_among(db, [(part.node, part.query) for part in parts], keys)
+    for part, lengths in zip(parts, lengths_of_parts, strict=True):
+        for key, length in lengths.items():
+            _add_match(matches, key, part.weight, length)
     return matches
 
 
@@ -290,17 +238,8 @@ def _matches_of_any_word(
     """The passages with the largest weights."""
     any_phrases = any(part.query.has_phrases for part in parts)
     exact = [part for part in parts if part.query.is_exact]
-    rows = db.rows(
-        _CANDIDATES,
-        (
-            [part.query.tsquery for part in exact],
-            [part.weight for part in exact],
-            any_phrases or None,
-            _whole_groups(limit),
-            *arguments,
-        ),
-    )
-    matches = {key: _Match(weight, length) for key, weight, length in rows}
+    step = _Step([(part.query.tsquery, part.weight) for part in exact], _whole_groups(limit))
+    matches = _matches_of_steps(db, [step], limit, any_phrases or None, arguments)
     for part in parts:
         others = matches_outside_index(db, part.node, part.query, arguments, any_phrases)
         for key, length in others.items():

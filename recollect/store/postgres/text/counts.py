@@ -63,7 +63,7 @@ def count(db: Connection, node: Node, filter: Filter) -> tuple[int, bool]:
     query = text_query(node)
     keys = keys_of_few(db, filter)
     if keys is not None:
-        return len(matches_among(db, node, query, keys)), True
+        return len(matches_among(db, [(node, query)], keys)[0]), True
     total = _count(db, node, query, filter_arguments(db, filter))
     return total, total < MAX_COUNTED
 

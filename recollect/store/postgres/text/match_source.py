@@ -35,7 +35,7 @@ def _matching_keys(db: Connection, node: Node, filter: Filter) -> list[int]:
     query = text_query(node)
     few_keys = keys_of_few(db, filter)
     if few_keys is not None:
-        return list(matches_among(db, node, query, few_keys))
+        return list(matches_among(db, [(node, query)], few_keys)[0])
     arguments = filter_arguments(db, filter)
     keys = list(matches_outside_index(db, node, query, arguments))
     if query.is_exact:

@@ -6,7 +6,7 @@ queries that PostgreSQL cannot express, are checked against the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from recollect.language.queries.matching import matches
@@ -77,27 +77,21 @@ def keys_of_few(db: Connection, filter: Filter) -> list[int] | None:
     return list(keys) if is_few else None
 
 
-Queries = Sequence[tuple[Node, TextQuery]]
-
-
-def among_query(db: Connection, queries: Queries, keys: str) -> tuple[str, list[Any]]:
-    """A statement that finds the matches of queries among some passages, with its values.
-
-    `keys` is an SQL expression. See `decide_matches`.
-    """
-    statement = f"""select u.number - 1 as number, t.key, t.length,
-        t.words @@ u.query as is_match, t.sure
-      from passage_text t, unnest(?::tsquery[], ?::tsquery[])
-        with ordinality u(query, without_positions, number)
-      where {db.own("t")} and t.key = any({keys}) and t.words @@ u.without_positions"""
-    tsqueries = [query.tsquery for _, query in queries]
-    return statement, [tsqueries, [query.without_positions for _, query in queries]]
-
-
-def decide_matches(
-    db: Connection, queries: Queries, rows: Iterable[Sequence[Any]]
+def matches_among(
+    db: Connection, queries: Sequence[tuple[Node, TextQuery]], keys: Sequence[int]
 ) -> list[dict[int, int]]:
-    """For each query, the matches with their lengths, from the rows of `among_query`."""
+    """For each query, the passages with these keys that match, with their lengths."""
+    rows = db.rows(
+        f"""select u.number - 1 as number, t.key, t.length, t.words @@ u.query as is_match, t.sure
+        from passage_text t, unnest(?::tsquery[], ?::tsquery[])
+          with ordinality u(query, without_positions, number)
+        where {db.own("t")} and t.key = any(?::bigint[]) and t.words @@ u.without_positions""",
+        (
+            [query.tsquery for _, query in queries],
+            [query.without_positions for _, query in queries],
+            list(keys),
+        ),
+    )
     matches: list[dict[int, int]] = [{} for _ in queries]
     undecided: list[list[int]] = [[] for _ in queries]
     for number, key, length, is_match, has_all_positions in rows:
@@ -109,14 +103,6 @@ def decide_matches(
     for number, (node, _) in enumerate(queries):
         matches[number] |= _matches_by_text(db, node, undecided[number])
     return matches
-
-
-def matches_among(
-    db: Connection, node: Node, query: TextQuery, keys: Sequence[int]
-) -> dict[int, int]:
-    """The passages with these keys that match, with their lengths."""
-    statement, values = among_query(db, [(node, query)], "?::bigint[]")
-    return decide_matches(db, [(node, query)], db.rows(statement, (*values, list(keys))))[0]
 
 
 def matches_outside_index(
