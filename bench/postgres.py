@@ -11,10 +11,10 @@ private (`bench/server.py`, `bench/citus.py`; BUILD is the folder with a build o
 With `--keep`, the libraries stay in FOLDER. `--fill` only fills them: run it on a busy machine, and
 measure later. What was filled is not filled again, and an interrupted run is resumed.
 
-CPU is that of this process and of all servers, including their background work. A search has words
-that were searched before (`usual`) or that were not (`first`). An append returns when the message
-is durable and searchable. An import saves 1,000 messages in one transaction, in a library that is
-new. Agents search (text, both) and append in turn, each in a random library, from four processes.
+CPU is that of this process and of all servers, including their background work. An append returns
+when the message is durable and searchable. An import saves 1,000 messages in one transaction, in a
+library that is new. Agents search (text, both) and append in turn, each in a random library, from
+four processes.
 """
 
 from __future__ import annotations
@@ -141,18 +141,16 @@ def search(library: recollect.Library, query: SampleQuery, mode: str) -> None:
     library.search(query_text(query), options=SearchOptions(mode=mode, limit=LIMIT))
 
 
-def search_costs(place: Place, person: Person, kind: str, mode: str) -> tuple[Costs, Costs]:
-    """The costs of first searches, and of searches for words that were searched before."""
+def search_costs(place: Place, person: Person, kind: str, mode: str) -> Costs:
     queries = corpus.many_queries(WARMUP + QUERIES, person.seed)[kind]
-    first, usual = Costs(), Costs()
+    costs = Costs()
     with recollect.open(place.where, person.name, background=False) as library:
         for query in queries[:WARMUP]:
             search(library, query, mode)
-        for costs in (first, usual):
-            for query in queries[WARMUP:]:
-                with costs.measure(place):
-                    search(library, query, mode)
-    return first, usual
+        for query in queries[WARMUP:]:
+            with costs.measure(place):
+                search(library, query, mode)
+    return costs
 
 
 def append_costs(place: Place, person: Person) -> Costs:
@@ -189,9 +187,8 @@ def show_single(places: Sequence[Place], team: Sequence[Person], vectors: int) -
         if mode != "text" and not vectors:
             continue
         for place in places:
-            first, usual = search_costs(place, largest, kind, mode)
-            table_row(f"{kind}, {mode}, first", place.name, *first.cells())
-            table_row(f"{kind}, {mode}", place.name, *usual.cells())
+            costs = search_costs(place, largest, kind, mode)
+            table_row(f"{kind}, {mode}", place.name, *costs.cells())
     for place in places:
         table_row("append", place.name, *append_costs(place, largest).cells())
         table_row(f"import of {IMPORTED:,}", place.name, *import_costs(place).cells())
