@@ -185,11 +185,10 @@ class Connection:
         self.run(_UPDATE_PASSAGE, (*row, key))
 
     def human_only(self, keys: Sequence[int] | None) -> dict[int, str]:
-        ((has_some,),) = self.rows_once(
-            f"select exists (select from passage p where {self.own('p')} "
-            f"and {may_be_human_only('p.')})"
+        some = (
+            f"select 1 from passage p where {self.own('p')} and {may_be_human_only('p.')} limit 1"
         )
-        if not has_some:
+        if not self.rows_once(some):
             return {}
         condition, values = "true", []
         if keys is not None:

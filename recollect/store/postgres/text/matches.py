@@ -132,11 +132,8 @@ def matches_outside_index(
 
 def has_incomplete_positions(db: Connection) -> bool:
     """Whether the library has passages without all positions."""
-    ((has_some,),) = db.rows_once(
-        "select exists (select from passage_text where owner = ?::integer and not sure)",
-        (db.owner,),
-    )
-    return bool(has_some)
+    sql = f"select 1 from passage_text t where {db.own('t')} and not t.sure limit 1"
+    return bool(db.rows_once(sql))
 
 
 def _matches_by_text(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, int]:
