@@ -184,12 +184,12 @@ def test_whatever_fts5_accepts_matches_as_in_fts5(
         expected = {int(rowid) - 1 for (rowid,) in rows}
     except apsw.SQLError:
         return
-    found: set[int] = set()
+    positions: set[int] = set()
     with suppress(MalformedQuery):
         page = contents.match_expression(expression, limit=50)
-        found = {hit.position for hit in page.hits}
-        assert page.total == len(found)
-    assert found == expected
+        positions = {hit.position for hit in page.hits}
+        assert page.total == len(positions)
+    assert positions == expected
 
 
 @pytest.mark.parametrize(

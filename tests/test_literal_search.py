@@ -84,9 +84,9 @@ def test_literal_search_finds_what_like_finds(
         for query, matches in expected.items():
             if len(texts) <= 40_000 or query != "a":  # a letter may take too long to count
                 assert library.find_text(query, limit=200).total == len(matches), query
-            found = [message.content.casefold() for message in library.recent(query, limit=200)]
+            contents = [message.content.casefold() for message in library.recent(query, limit=200)]
             if matches or not query.isalpha():
-                assert found == matches[::-1][:200], query
+                assert contents == matches[::-1][:200], query
     texts_read: list[str | bytes] = []
     finder = Codec.finder
 

@@ -145,10 +145,10 @@ def test_a_word_in_decomposed_unicode_is_shown_and_marked(
     for each in (query, unicodedata.normalize("NFD", query)):
         (hit,) = library.search(each, options=SearchOptions(mode="text")).hits[:1]
         (excerpt,) = library.match_expression(each).hits
-        for found in (hit, excerpt):
-            start, end = found.marks[-1]
-            assert found.snippet[start:end].removeprefix("la ") == decomposed
-            assert found.start > 500
+        for result in (hit, excerpt):
+            start, end = result.marks[-1]
+            assert result.snippet[start:end].removeprefix("la ") == decomposed
+            assert result.start > 500
         (note,) = library.knowledge.search(each, KnowledgeOptions(sources=("notes",)))["results"]
         assert decomposed in note["snippet"]
         assert note["loc"]["approx_offset"] > 1_000

@@ -99,8 +99,8 @@ class BackupSchedule:
             backups, problems = repository.readable_manifests()
             for problem in problems.values():
                 log.error("%s", problem)
-            made = oldest_first(backup for backup in backups if backup.user == user)
-            if made and timedelta(0) <= now - made[-1].created_at < interval:
+            own = oldest_first(backup for backup in backups if backup.user == user)
+            if own and timedelta(0) <= now - own[-1].created_at < interval:
                 return False
             manifest = make_backup(
                 repository, self._place, user, self._stop_if_closing, work_home=home()

@@ -99,7 +99,7 @@ class SessionDatabase:
                     if table.kind == MESSAGE:
                         continue
                     deleted: list[Json] = []
-                    rows = _kept(_rows(db, [table]), deleted)
+                    rows = _without_deleted(_rows(db, [table]), deleted)
                     if table.kind == CONVERSATION:
                         yield from self._conversations(db, table, rows)
                     else:
@@ -141,15 +141,15 @@ class SessionDatabase:
     ) -> Iterator[Document | Problem]:
         """A conversation, read by the same code as one in Recollect's JSON."""
         where = str(row.get("title") or row["id"])
-        kept = {str(m["id"]): _message(m) for m in messages if not m.get("deleted")}
-        if len(kept) < len(messages):
-            yield Problem(_DELETED, where, count=len(messages) - len(kept))
+        passages = {str(m["id"]): _message(m) for m in messages if not m.get("deleted")}
+        if len(passages) < len(messages):
+            yield Problem(_DELETED, where, count=len(messages) - len(passages))
         parents = {str(m["id"]): m.get("parent_id") for m in messages}
         if any(parents.values()):
-            ancestors = Ancestors(parents, kept)
-            for id_, message in kept.items():
+            ancestors = Ancestors(parents, passages)
+            for id_, message in passages.items():
                 message["parent_id"] = ancestors.nearest(parents[id_])
-        record = {**row, "source": self.SOURCE.name, "messages": list(kept.values())}
+        record = {**row, "source": self.SOURCE.name, "messages": list(passages.values())}
         record["metadata"] = {
             **(_json(row.get("metadata")) or {}),
             **({"tags": tags} if tags else {}),
@@ -165,8 +165,8 @@ class SessionDatabase:
         for row in rows:
             tags = keywords.get(str(row.get("key", row.get("id"))), [])
             metadata = {name: row[name] for name in table.extras.split() if row.get(name)}
-            given = row.get("id", "")
-            id_ = f"{table.kind}-{given}" if isinstance(given, int) else str(given)
+            value = row.get("id", "")
+            id_ = f"{table.kind}-{value}" if isinstance(value, int) else str(value)
             created_at, updated_at = moment(row.get("created_at")), moment(row.get("updated_at"))
             item = Document(
                 self.SOURCE.name,
@@ -221,7 +221,7 @@ def _rows(db: apsw.Connection, tables: list[Table]) -> Iterator[Row]:
         yield row
 
 
-def _kept(rows: Iterator[Row], deleted: list[Json]) -> Iterator[Row]:
+def _without_deleted(rows: Iterator[Row], deleted: list[Json]) -> Iterator[Row]:
     """The rows that are not deleted. The ids of the others are added to `deleted`."""
     for row in rows:
         if row.get("deleted") or row.get("trash"):

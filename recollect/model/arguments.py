@@ -180,10 +180,10 @@ def parse_messages(conversation_id: str, messages: Iterable[Mapping[str, Json]])
     ids: set[str] = set()
     tools: dict[str, str] = {}
     parent = None
-    given = [plain(message) for message in messages]
-    if any(map(is_response_item, given)):
-        given = chat_messages(given)
-    for number, message in enumerate(given):
+    records = [plain(message) for message in messages]
+    if any(map(is_response_item, records)):
+        records = chat_messages(records)
+    for number, message in enumerate(records):
         if not isinstance(message, Mapping):
             raise InvalidInput(
                 f"messages: {truncate(repr(message), 80)} is not a message. "

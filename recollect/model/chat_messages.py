@@ -293,15 +293,15 @@ def message_parts(message: Mapping[str, Json], tools: dict[str, str]) -> list[Pa
     if role in ("tool", "function"):
         return [_result(as_text(message.get("tool_call_id")), message, tools)]
     parts: list[Passage] = []
-    said: list[Json] = []
+    texts: list[Json] = []
     for block in _blocks(message):
         step = _step(as_mapping(block), role, tools)
         if step is None:
-            said.append(block)
+            texts.append(block)
         else:
-            parts += _text(message, role, said) + step
-            said = []
-    return parts + _text(message, role, said)
+            parts += _text(message, role, texts) + step
+            texts = []
+    return parts + _text(message, role, texts)
 
 
 def _step(block: Mapping[str, Json], role: str, tools: dict[str, str]) -> list[Passage] | None:

@@ -231,8 +231,8 @@ def filter_with(filter: Filter | None, arguments: Mapping[str, Any]) -> Filter:
         return filter
     for name in arguments:
         if name not in FilterArguments.__annotations__:
-            known = ", ".join(SearchArguments.__annotations__)
-            raise InvalidInput(f"There is no argument {truncate(name, 80)!r}. Use {known}.")
+            names = ", ".join(SearchArguments.__annotations__)
+            raise InvalidInput(f"There is no argument {truncate(name, 80)!r}. Use {names}.")
     fields = {
         name if name in _OTHER_FIELDS else f"{name}s": value for name, value in arguments.items()
     }

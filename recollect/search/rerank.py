@@ -2,8 +2,8 @@
 
 The reranker reads the query and a message together, so it recognizes an answer in other words. It
 takes about 18 ms per message on a slow core, so it judges only candidates that can reach the first
-five: on average, twelve of the first sixteen. By default (`rerank = auto`), it is used only where
-it pays: for an English question whose best candidates have similar scores.
+five: on average, twelve of the first sixteen. By default it is off; with `rerank = auto`, it is
+used where it pays: for an English question whose best candidates have similar scores.
 """
 
 from __future__ import annotations

@@ -138,8 +138,8 @@ def test_agentkit_is_imported_once_and_its_sessions_continue(
         "g",
         ({"url": "u"},),
     )
-    found = PersistenceApi(library).get_conversation_by_session("s1")
-    assert found is not None and found["id"] == "c1"
+    conversation = PersistenceApi(library).get_conversation_by_session("s1")
+    assert conversation is not None and conversation["id"] == "c1"
     assert not library.find_text("deleted conversation").messages
     again = library.import_path(agentkit)
     assert again.files[0].messages.same == 2
@@ -187,7 +187,7 @@ def test_messages_for_people_only_stay_so(library: recollect.Library, tmp_path: 
 def test_tldw_chats_notes_and_characters_are_imported(
     library: recollect.Library, tmp_path: Path
 ) -> None:
-    said = {"conversation_id": "c1"}
+    fields = {"conversation_id": "c1"}
     path = make(
         tmp_path / "ChaChaNotes.db",
         CHACHANOTES,
@@ -201,10 +201,16 @@ def test_tldw_chats_notes_and_characters_are_imported(
             {"id": "c3", "root_id": "c3", "title": "Gears"},
         ],
         messages=[
-            {**said, "id": "m1", "sender": "User", "content": "Hello", "timestamp": "2025-03-01"},
-            {**said, "id": "m2", "sender": "Ada", "content": "Good day", "timestamp": "2025-03-02"}
+            {**fields, "id": "m1", "sender": "User", "content": "Hello", "timestamp": "2025-03-01"},
+            {
+                **fields,
+                "id": "m2",
+                "sender": "Ada",
+                "content": "Good day",
+                "timestamp": "2025-03-02",
+            }
             | {"parent_message_id": "m1", "image_data": b"abc", "image_mime_type": "image/png"},
-            {**said, "id": "m3", "sender": "user", "content": "Secret", "timestamp": "2025-03-03"}
+            {**fields, "id": "m3", "sender": "user", "content": "Secret", "timestamp": "2025-03-03"}
             | {"deleted": 1},
             {"conversation_id": "c3", "id": "m5", "sender": "user", "content": "Cogs?"}
             | {"timestamp": "2025-03-03"},

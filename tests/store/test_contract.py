@@ -606,9 +606,9 @@ def test_the_total_counts_all_matches_on_every_page(store: Store) -> None:
 def test_recent_finds_a_substring_or_all_words_newest_first(
     conversations: Store, text: str, expected: list[str]
 ) -> None:
-    found = conversations.recent(text, EVERYTHING, 50)
-    found = found or conversations.recent(text, EVERYTHING, 50, by_words=True)
-    assert [c.id for c in found] == expected
+    messages = conversations.recent(text, EVERYTHING, 50)
+    messages = messages or conversations.recent(text, EVERYTHING, 50, by_words=True)
+    assert [c.id for c in messages] == expected
 
 
 def test_recent_finds_all_words_even_if_each_word_is_very_frequent(store: Store) -> None:

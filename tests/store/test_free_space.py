@@ -21,14 +21,14 @@ def test_copies_of_rows_that_were_moved_are_cleared(tmp_path: Path) -> None:
         db.execute("commit")
         deleted = [f"word-{n:05}" for n in numbers[::10]]
         db.run_many("delete from word where term = ?", [(term,) for term in deleted])
-    assert left(path, deleted)
+    assert words_in(path, deleted)
     clear_free_space(path)
-    assert not left(path, deleted)
+    assert not words_in(path, deleted)
     with closing(connect(path)) as db:
         assert db.get("pragma integrity_check") == "ok"
         assert db.get("select count(*) from word") == 4_500
 
 
-def left(path: Path, words: list[str]) -> list[str]:
+def words_in(path: Path, words: list[str]) -> list[str]:
     data = path.read_bytes()
     return [word for word in words if word.encode() in data]

@@ -18,13 +18,13 @@ def matches(node: Node, title: str, content: str) -> bool:
 
 def are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool:
     """As FTS5 defines NEAR: every part starts at most `distance` words before the last one."""
-    found: list[tuple[list[int], int]] = []
+    matches: list[tuple[list[int], int]] = []
     for part in parts:
         words = tokens(part.text)
-        found.append((occurrences(text, words, part.prefix), len(words)))
-    ends = sorted({start for starts, _ in found for start in starts})
+        matches.append((occurrences(text, words, part.prefix), len(words)))
+    ends = sorted({start for starts, _ in matches for start in starts})
     return any(
-        all(_has_number_between(starts, end - length - distance, end) for starts, length in found)
+        all(_has_number_between(starts, end - length - distance, end) for starts, length in matches)
         for end in ends
     )
 

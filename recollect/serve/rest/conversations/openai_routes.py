@@ -223,11 +223,11 @@ def _messages_in(request: dict[str, Json]) -> list[Json]:
     """The messages of a chat, or the instructions and the input of a response."""
     if isinstance(request.get("messages"), list):
         return list(request["messages"])
-    given = request.get("input")
-    items = given if isinstance(given, list) else [{"role": "user", "content": given}]
+    value = request.get("input")
+    items = value if isinstance(value, list) else [{"role": "user", "content": value}]
     if request.get("instructions"):
         items = [{"role": "system", "content": request["instructions"]}, *items]
-    return chat_messages(items) if given else []
+    return chat_messages(items) if value else []
 
 
 def _session_in(request: dict[str, Json]) -> str | None:

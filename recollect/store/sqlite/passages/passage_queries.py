@@ -228,14 +228,14 @@ def find_substring(
         if matches is not None:
             return _indexed_matches(db, matches, filter, limit, offset)
     scan = _literal_scan(db, text, filter, documents, [])
-    found, is_complete = _scan_texts(db, text, scan, set(), _NO_LIMIT)
+    passages, is_complete = _scan_texts(db, text, scan, set(), _NO_LIMIT)
     if by_document:
         newest: dict[int, int] = {}
-        for key, document in found:
+        for key, document in passages:
             newest.setdefault(document, key)
         keys = list(newest.values())
     else:
-        keys = [key for key, _ in found]
+        keys = [key for key, _ in passages]
     page = _in_order(db, keys[offset : offset + limit])
     return SubstringMatches(page, len(keys), is_complete)
 
@@ -302,15 +302,15 @@ def _scan_texts(
     )
     contains = db.codec.finder(fold(text))
     end = time.thread_time() + _SCAN_SHARE * LIMITS.search_seconds
-    found: list[tuple[int, int]] = []
+    matches: list[tuple[int, int]] = []
     for key, document, body in rows:
         if document in titled or contains(body):
-            found.append((key, document))
-            if len(found) == limit:
+            matches.append((key, document))
+            if len(matches) == limit:
                 break
         if time.thread_time() > end:
-            return found, False
-    return found, True
+            return matches, False
+    return matches, True
 
 
 def _in_order(db: Connection, keys: Sequence[int]) -> list[Candidate]:
@@ -378,10 +378,10 @@ def recent(
     if text is not None and not by_words:
         titled = list(documents_titled(db, text, documents))
         scan = _literal_scan(db, text, filter, documents, titled)
-        found, is_complete = _scan_texts(db, text, scan, set(titled), limit)
+        matches, is_complete = _scan_texts(db, text, scan, set(titled), limit)
         if not is_complete:
             raise SearchTimeout
-        return _in_order(db, [key for key, _ in found])
+        return _in_order(db, [key for key, _ in matches])
     scan = scan_by_date(db, filter, documents)
     if text is not None:
         titled = list(documents_titled(db, text, documents, by_words=True))

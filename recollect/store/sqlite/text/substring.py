@@ -72,12 +72,12 @@ def candidates_for_text(db: Connection, text: str) -> set[int] | None:
     limit = max(MAX_SORTED_MATCHES, min(_share_of_passages(db, _SCANNED_SHARE), _MAX_READ))
     text = text[:_PROBE_CHARACTERS]
     symbols = symbol_pairs(fold(text))
-    found = None
+    matches = None
     if symbols and db.keys_with_symbols:
-        found = db.keys_with_symbols(db, sorted(symbols), limit)
-    if found is None:
+        matches = db.keys_with_symbols(db, sorted(symbols), limit)
+    if matches is None:
         return _keys_with_words_around(db, text, limit)
-    keys = set(found)
+    keys = set(matches)
     if len(keys) > MAX_SORTED_MATCHES:
         by_words = _keys_with_words_around(db, text, limit)
         if by_words is not None:

@@ -220,12 +220,12 @@ class VolumeIndex:
             if len(keys) > limit:
                 return None
             try:
-                found = volume.keys_with_symbols(symbols, limit - len(keys))
+                matches = volume.keys_with_symbols(symbols, limit - len(keys))
             except UnreadableVolume:
                 return None
-            if found is None:
+            if matches is None:
                 return None
-            keys += found
+            keys += matches
         return keys
 
     def _matches_of_most_frequent(self, db: Connection, node: Or, filter: Filter) -> int:
