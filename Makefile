@@ -1,4 +1,4 @@
-.PHONY: test test-all test-encryption golden check pytest browser clients demo format bench bench-console bench-disk bench-indexing bench-knowledge bench-mcp bench-memory bench-quality bench-service bench-speed bench-startup bench-teams soak dist docs pictures audit tools clean
+.PHONY: test test-all test-encryption golden check pytest browser clients demo format bench soak dist docs pictures audit tools clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -64,40 +64,11 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench.speed --sizes 20000 --only queries,use
 
-bench-console: $(READY)
-	$(BIN)/python -m bench.console
-
-bench-disk: $(READY)
-	$(BIN)/python -m bench.disk
-
-bench-indexing: $(READY)
-	$(BIN)/python -m bench.indexing
-
-bench-knowledge: $(READY)
-	$(BIN)/python -m bench.knowledge
-
-bench-mcp: $(READY)
-	$(BIN)/python -m bench.mcp
-
-bench-memory: $(READY)
-	$(BIN)/python -m bench.memory
-
-bench-quality: $(READY)
-	$(BIN)/python -m bench.quality
-
-bench-service: $(READY)
-	$(BIN)/python -m bench.service
-
-bench-startup: $(READY)
-	$(BIN)/python -m bench.startup
-
-bench-speed: $(READY)
-	$(BIN)/python -m bench.speed
-
-bench-teams: $(READY)
-	$(BIN)/python -m bench.teams
+# One benchmark of bench/README.md: make bench-speed, bench-quality, bench-memory …
+bench-%: $(READY)
+	$(BIN)/python -m bench.$*
 
 # Faults and attacks for hours: over 1,000 kills, 100 power cuts, hostile files, many agents, and an hour of fuzzing (status 2
 # means that the fuzzer is not installed). docs/reliability.md has the figures.

@@ -38,10 +38,9 @@ from urllib.parse import urlencode
 
 import recollect
 from bench import corpus
-from bench.mcp_start import process_cost
 from bench.server import QUICK, Server
 from bench.speed import folder_for, format_ms, table_head, table_row
-from bench.startup import command_cost
+from bench.startup import command_cost, process_cost
 from recollect.index.refresh import refresh
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.kinds import NOTE

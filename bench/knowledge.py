@@ -1,25 +1,20 @@
-"""Benchmark search across all kinds of items, and the import of each kind.
+"""Benchmark search across all kinds of items.
 
-    python -m bench.knowledge [--items 100000] [--only search|import] [--keep FOLDER]
+    python -m bench.knowledge [--items 100000] [--keep FOLDER]
 
-Search: a library with `--items` items (60 % messages, 20 % notes, 10 % media with several chunks
+A library with `--items` items (60 % messages, 20 % notes, 10 % media with several chunks
 each, the rest prompts and characters) is searched with `knowledge.search`. The baseline runs in the
 same process on the same texts and follows the Knowledge API to the letter: one FTS5 table per
 source, searched separately, with scores normalized to 0..1 and the lists merged. Times are CPU time
 of the whole process. Each column has queries of its own, which run once, because a repeated query
 is answered from memory.
-
-Import: the files are written first, and each kind is imported into its own library.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -28,7 +23,6 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import apsw
@@ -38,7 +32,7 @@ from bench import corpus
 from recollect.importers.items import with_cues, with_fields, with_text
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.knowledge.retrieval import parse_retrieval
-from recollect.language.transcript import Cue, write
+from recollect.language.transcript import Cue
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
@@ -222,116 +216,14 @@ def show_reads(library: Library) -> None:
     print()
 
 
-# -- importing ---------------------------------------------------------------
-
-
-def notes(folder: Path, count: int, texts: Iterator[str]) -> None:
-    for number in range(count):
-        body = "\n\n".join(islice(texts, 3))
-        (folder / f"note {number}.md").write_text(
-            f"---\ntags: [a, b{number % 7}]\n---\n"
-            f"# Note {number}\n\n{body} [[note {number + 1}]]\n",
-            encoding="utf-8",
-        )
-
-
-def pages(folder: Path, count: int, texts: Iterator[str]) -> None:
-    for number in range(count):
-        body = "".join(f"<p>{text}</p>" for text in islice(texts, 5))
-        (folder / f"page {number}.html").write_text(
-            f"<html><head><title>Page {number}</title></head>"
-            f"<body><article>{body}</article></body></html>",
-            encoding="utf-8",
-        )
-
-
-def subtitles(folder: Path, count: int, texts: Iterator[str]) -> None:
-    for number in range(count):
-        cues = [
-            Cue(n * 4.0, n * 4.0 + 4, text[:80].replace("\n", " "))
-            for n, text in enumerate(islice(texts, 60))
-        ]
-        (folder / f"talk {number}.srt").write_text(str(write(cues, "srt")), encoding="utf-8")
-
-
-def word_documents(folder: Path, count: int, texts: Iterator[str]) -> None:
-    from docx import Document as Word
-
-    for number in range(count):
-        word = Word()
-        for text in islice(texts, 5):
-            word.add_paragraph("".join(c for c in text if c.isprintable()))
-        word.save(str(folder / f"document {number}.docx"))
-
-
-def prompts(folder: Path, count: int, texts: Iterator[str]) -> None:
-    with (folder / "prompts.csv").open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(("act", "prompt"))
-        table.writerows((f"Prompt {number}", next(texts)) for number in range(count))
-
-
-def characters(folder: Path, count: int, texts: Iterator[str]) -> None:
-    for number in range(count):
-        data = {
-            "name": f"Character {number}",
-            "description": next(texts),
-            "first_mes": next(texts),
-            "tags": ["x"],
-        }
-        card = {"spec": "chara_card_v2", "spec_version": "2.0", "data": data}
-        (folder / f"{number}.json").write_text(json.dumps(card), encoding="utf-8")
-
-
-KINDS: dict[str, tuple[Callable[[Path, int, Iterator[str]], None], int]] = {
-    "notes (Markdown)": (notes, 5_000),
-    "media: web pages": (pages, 1_000),
-    "media: subtitles": (subtitles, 1_000),
-    "media: Word": (word_documents, 300),
-    "prompts (CSV)": (prompts, 10_000),
-    "characters (JSON)": (characters, 3_000),
-}
-
-
-def compare_imports() -> None:
-    print("| kind | items | MB | items/s | MB/s | repeated import, items/s |")
-    print("|---|---|---|---|---|---|")
-    for kind, (make, count) in KINDS.items():
-        with tempfile.TemporaryDirectory() as folder:
-            files = Path(folder, "files")
-            files.mkdir()
-            seed = Random(kind).randrange(99)
-            make(files, count, (turn.text for turn in corpus.messages(10_000_000, seed)))
-            size = sum(f.stat().st_size for f in files.iterdir()) / 1e6
-            with recollect.open(Path(folder, "home"), background=False) as library:
-                start = time.perf_counter()
-                receipt = library.import_path(files)
-                first = time.perf_counter() - start
-                new = sum(f.conversations.new for f in receipt.files)
-                if new != count:
-                    sys.exit(f"{kind}: imported {new} of {count} items: {receipt}"[:2_000])
-                start = time.perf_counter()
-                library.import_path(files)
-                again = time.perf_counter() - start
-            print(
-                f"| {kind} | {count:,} | {size:.1f} | {count / first:,.0f} | {size / first:.1f} | "
-                f"{count / again:,.0f} |",
-                flush=True,
-            )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--only", choices=("search", "import"))
     parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
-    if arguments.only != "import":
-        search(arguments.items, arguments.keep)
-    if arguments.only != "search":
-        compare_imports()
+    search(arguments.items, arguments.keep)
 
 
 if __name__ == "__main__":

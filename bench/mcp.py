@@ -33,18 +33,27 @@ import uvloop
 
 import recollect
 from bench import corpus
-from bench.mcp_start import INITIALIZE, Cost, bare, process_cost
 from bench.service import Load, cpu, free_port, memory, print_failures, wait_until_open
 from bench.speed import folder_for, format_ms, table_head, table_row
+from bench.startup import Cost, bare, process_cost
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import CAPABILITIES_KEY, CLIENT_INFO_KEY, VERSION_KEY
 
 CLIENTS = 32
-AGENTS = 64
 WARMUP = 1.0
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
 SDK = {"lowlevel": "official SDK, lowlevel", "mcpserver": "official SDK, MCPServer"}
 OURS = "Recollect"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "1"},
+    },
+}
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 
 
@@ -301,8 +310,8 @@ async def run_load(connections: list[Connection], seconds: float, questions: lis
     return load
 
 
-def _questions(kind: str = "rare word") -> list[str]:
-    return [" ".join(query.words) for query in corpus.many_queries(60, 0)[kind]]
+def _questions() -> list[str]:
+    return [" ".join(query.words) for query in corpus.many_queries(60, 0)["rare word"]]
 
 
 def show_calls(folder: Path, messages: int, seconds: float) -> None:
@@ -327,11 +336,7 @@ def show_calls(folder: Path, messages: int, seconds: float) -> None:
     json_responses = {"lowlevel-json": "official SDK, lowlevel, JSON responses"}
     works: list[tuple[str, list[str], dict[str, str]]] = [
         ("invalid arguments", [""], SDK | json_responses),
-        (
-            "search",
-            _questions(),
-            SDK | json_responses | {"lowlevel-like": "official SDK, lowlevel, LIKE scan"},
-        ),
+        ("search", _questions(), SDK | json_responses),
     ]
     for work, questions, others in works:
         for version in (HANDSHAKE, STATELESS):
@@ -482,32 +487,6 @@ def show_memory(home: Path, number: int) -> None:
     print(f"\nRejected: {dict(outcomes)}")
 
 
-# -- many agents -----------------------------------------------------------------------------
-
-
-def show_agents(folder: Path, messages: int, seconds: float) -> None:
-    home = library_of(folder, messages)
-    print(
-        f"\n## {AGENTS} agents searching {messages:,} messages over HTTP for {seconds:g} s, "
-        "half of them with each protocol version"
-    )
-    table_head("agents", "searches / s", "p50 ms", "p99 ms", "max ms", "errors", "server MiB")
-    port = free_port()
-    with running(serve_command(home, port), port) as pid:
-        connections = [Connection(port, (HANDSHAKE, STATELESS)[n % 2]) for n in range(AGENTS)]
-        load = uvloop.run(run_load(connections, seconds, _questions("question")))
-        table_row(
-            AGENTS,
-            f"{len(load.walls) / seconds:,.0f}",
-            format_ms(load.at(50)),
-            format_ms(load.at(99)),
-            format_ms(load.at(100)),
-            load.failures.total(),
-            f"{memory(pid):.0f}",
-        )
-    print_failures(load.failures)
-
-
 # -- tokens ----------------------------------------------------------------------------------
 
 
@@ -533,7 +512,6 @@ def main(arguments: argparse.Namespace) -> None:
             "start": lambda: show_starting(small, arguments.runs),
             "calls": lambda: show_calls(folder, arguments.messages, arguments.seconds),
             "memory": lambda: show_memory(library_of(folder, 100), arguments.requests),
-            "agents": lambda: show_agents(folder, arguments.messages, arguments.seconds),
             "tokens": show_tokens,
         }
         for part in arguments.only or parts:
@@ -550,7 +528,5 @@ if __name__ == "__main__":
     parser.add_argument(
         "--requests", type=int, default=10_000, help="sessions and rejected requests"
     )
-    parser.add_argument(
-        "--only", action="append", choices=("start", "calls", "memory", "agents", "tokens")
-    )
+    parser.add_argument("--only", action="append", choices=("start", "calls", "memory", "tokens"))
     main(parser.parse_args())

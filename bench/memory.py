@@ -339,9 +339,7 @@ def measure(path: Path, most: int | None) -> None:
                     for way, cost in every_way(library, question, targets, texts):
                         ways.setdefault(way, []).append(cost)
                     layers.append(reach(library, question, targets))
-                    answer = by_recall_search(library, question)
-                    recall_answers["all"].append(answer)
-                    recall_answers[f"half {memory_answers.half(question.text)}"].append(answer)
+                    recall_answers["all"].append(by_recall_search(library, question))
     report_tokens(ways, len(layers))
     report_recall(layers)
     report_recall_search(recall_answers)

@@ -11,15 +11,12 @@ steps of a result before the next result.
 - recall@3: the key is in the list of the first three results or in their steps.
 - nothing found: of the questions without an answer, the share for which there are no results.
 - or says what is missing: the same, or the answer names words that occur nowhere.
-- halves: the questions are split by the hash of their text. Rules are chosen by looking at one half
-  (A), so the other one (B) tells whether they fit more than that.
 - tokens: read until the key is in context. If it never is, the whole right conversation is added
   to what was read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import statistics
 import tempfile
@@ -32,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import recollect
-from bench import memory_later_questions, memory_set
+from bench import memory_set
 from recollect.language.text import fold
 from recollect.library import Library
 from recollect.memory.reading import DEFAULT_READ_TOKENS
@@ -199,19 +196,6 @@ INTERFACES: dict[str, Callable[[Library, str], Reading]] = {
     "raw search, snippets": search_snippets,
 }
 
-_LATER_SETS = {
-    "later questions": memory_later_questions.later_questions,
-    "last questions": memory_later_questions.last_questions,
-}
-_LATER_WITHOUT_ANSWER = {
-    "later questions": memory_set.LATER_WITHOUT_ANSWER,
-    "later questions for a rule": memory_set.RULES_WITHOUT_ANSWER,
-    "more questions for a rule": memory_set.MORE_RULES_WITHOUT_ANSWER,
-    "questions of the later set": memory_later_questions.LATEST_WITHOUT_ANSWER,
-    "questions of the last set": memory_later_questions.LAST_WITHOUT_ANSWER,
-}
-
-
 # -- measuring -------------------------------------------------------------------------
 
 
@@ -254,30 +238,32 @@ def measure(list_misses: bool = False) -> None:
             remarks: dict[str, list[bool]] = {}
             for name, search in INTERFACES.items():
                 outcomes[name] = [_outcome(search, library, each) for each in set_.questions]
-                readings = [search(library, text) for text in memory_set.WITHOUT_ANSWER]
+                readings = [search(library, text) for text in memory_set.WITHOUT_ANSWER["first"]]
                 nothing[name] = [not reading.results for reading in readings]
                 remarks[name] = [
                     not reading.results or _MISSING.search(reading.listing) is not None
                     for reading in readings
                 ]
             later_outcomes = {
-                name: [_outcome(recall, library, each) for each in questions(set_.sessions)]
-                for name, questions in _LATER_SETS.items()
+                f"{name} questions": [
+                    _outcome(recall, library, each)
+                    for each in memory_set.asked_later(name, set_.sessions)
+                ]
+                for name in ("later", "last")
             }
             later = {
                 name: _share(not recall(library, text).results for text in texts)
-                for name, texts in _LATER_WITHOUT_ANSWER.items()
+                for name, texts in memory_set.WITHOUT_ANSWER.items()
             }
-    _report_halves(set_.questions, outcomes, nothing)
     for name, share in later.items():
-        print(f"recall_search, {name} without an answer: nothing found {share:.3f}")
+        print(f"recall_search, questions without an answer, {name}: nothing found {share:.3f}")
     print()
     _report_later(later_outcomes)
     honesty = {name: (_share(nothing[name]), _share(remarks[name])) for name in INTERFACES}
     _report(set_.questions, outcomes, honesty, whole)
     if list_misses:
         for name, results in outcomes.items():
-            flags = zip(memory_set.WITHOUT_ANSWER, nothing[name], strict=True)
+            flags = zip(memory_set.WITHOUT_ANSWER["first"], nothing[name], strict=True)
             unrelated = [text for text, is_honest in flags if not is_honest]
             _report_misses(name, set_.questions, results, unrelated)
 
@@ -349,30 +335,6 @@ def _report(
     largest = sorted(whole)[int(0.9 * (len(whole) - 1))]
     print(f"| the whole right conversation | | | | | | | {size} | {largest:,} | 1.00 |\n")
     _report_kinds(questions, outcomes)
-
-
-def half(text: str) -> str:
-    """The half that a question belongs to: A or B."""
-    return "AB"[int(hashlib.sha256(text.encode()).hexdigest(), 16) % 2]
-
-
-def _report_halves(
-    questions: tuple[memory_set.Question, ...],
-    outcomes: dict[str, list[Outcome]],
-    nothing: dict[str, list[bool]],
-) -> None:
-    print(f"| half | recall@{RECALL}: A | B | nothing found: A | B |\n|---|---|---|---|---|")
-    for name, results in outcomes.items():
-        cells = []
-        for letter in "AB":
-            pairs = zip(results, questions, strict=True)
-            flags = [_is_recalled(each, RECALL) for each, q in pairs if half(q.text) == letter]
-            cells.append(f"{_share(flags):.3f}")
-        for letter in "AB":
-            texts = zip(nothing[name], memory_set.WITHOUT_ANSWER, strict=True)
-            cells.append(f"{_share(flag for flag, text in texts if half(text) == letter):.3f}")
-        print(f"| {name} | {' | '.join(cells)} |")
-    print()
 
 
 def _report_later(outcomes: dict[str, list[Outcome]]) -> None:

@@ -3,19 +3,14 @@
     python -m bench.plain_mcp lowlevel|mcpserver HOME            over stdio
     python -m bench.plain_mcp lowlevel|mcpserver HOME PORT       over Streamable HTTP, under uvicorn
     python -m bench.plain_mcp lowlevel-json HOME PORT            with JSON responses, no streams
-    python -m bench.plain_mcp lowlevel-like HOME PORT            with a LIKE scan for the search
 
-The search is Recollect's own code, so that only the protocol and the transport differ. `like`
-replaces it with a LIKE scan.
+The search is Recollect's own code, so that only the protocol and the transport differ.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import sys
-import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -28,7 +23,6 @@ from mcp.server.stdio import stdio_server
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import LocalLibrary, ToolError
 from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH
-from recollect.store.sqlite.connections.connection import connect
 
 TOOL = CONVERSATION_SEARCH
 
@@ -38,36 +32,6 @@ Search = Callable[[dict[str, Any]], str]
 def recollect_search(home: str) -> Search:
     catalog, local = Catalog("letta"), LocalLibrary(home)
     return lambda arguments: str(catalog.call(TOOL.name, local.context(), arguments))
-
-
-def uncompressed_copy(library: Path) -> Path:
-    """The messages as a program would store them that does not compress them."""
-    path = library.with_name("plain.db")
-    path.unlink(missing_ok=True)
-    db = connect(library)
-    db.execute("attach ? as plain", (str(path),))
-    db.execute("create table plain.message as select created_at, role, content from passage")
-    db.close()
-    return path
-
-
-def like(home: str) -> Search:
-    """Scan all messages for those that contain the query, newest first."""
-    path = uncompressed_copy(next(Path(home).rglob("library.db")))
-    local = threading.local()
-
-    def search(arguments: dict[str, Any]) -> str:
-        if not hasattr(local, "db"):
-            local.db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        rows = local.db.execute(
-            "select created_at, role, content from message where content like ? "
-            "order by created_at desc limit ?",
-            (f"%{arguments['query']}%", arguments["limit"]),
-        )
-        messages = [f"[{at}] {role}\n{content}" for at, role, content in rows]
-        return "\n\n---\n\n".join(messages) or "No matching messages."
-
-    return search
 
 
 def lowlevel(search: Search) -> Server[Any]:
@@ -123,8 +87,6 @@ async def _stdio(server: Server[Any]) -> None:
 
 def main(kind: str, home: str, port: str = "") -> None:
     search = recollect_search(home)
-    if kind == "lowlevel-like":
-        search = like(home)
     server: MCPServer[Any] | Server[Any] = lowlevel(search)
     if kind == "mcpserver":
         server = mcpserver(search)

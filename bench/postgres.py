@@ -4,9 +4,9 @@
                              [--messages 1000000] [--users 50] [--agents 64] [--seconds 20]
     python -m bench.postgres --stores citus --citus BUILD …
 
-The people and their messages are those of `bench.teams`: of 50 people with a million messages, the
-largest library has 182,000. `--vectors` people have vectors, the largest first. The servers are
-private (`bench/server.py`, `bench/citus.py`; BUILD is the folder with a build of Citus).
+Of 50 people with a million messages, the largest library has 182,000 and the smallest 400.
+`--vectors` people have vectors, the largest first. The servers are private (`bench/server.py`,
+`bench/citus.py`; BUILD is the folder with a build of Citus).
 
 With `--keep`, the libraries stay in FOLDER. `--fill` only fills them: run it on a busy machine, and
 measure later. What was filled is not filled again, and an interrupted run is resumed.
@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import recollect
 from bench import corpus
@@ -41,10 +42,11 @@ from bench.citus import Cluster
 from bench.corpus import SampleQuery
 from bench.server import Server, server_cpu
 from bench.speed import LIMIT, WARMUP, folder_for, format_ms, log, query_text, table_head, table_row
-from bench.teams import READY_SECONDS, Person, at, batches, people
 from recollect.errors import RecollectError, SearchTimeout
+from recollect.model.documents import Document
 from recollect.model.search import SearchOptions
 from recollect.settings import EMBEDDINGS, OBSERVER
+from recollect.transfer.importing import BATCH
 
 STORES = {"postgresql": "PostgreSQL", "citus": "Citus", "sqlite": "SQLite"}
 QUERIES = 30
@@ -52,8 +54,42 @@ APPENDS = 200
 IMPORTS = 20
 IMPORTED = 1_000  # messages of one import
 PROCESSES = 4  # that the agents share
+READY_SECONDS = 120.0  # time limit for all of them to be ready
 KINDS = (("question", "text"), ("question", "both"), ("rare word", "text"), ("prefix", "text"))
 AGENT_STEPS = ("text", "both", "append")
+
+
+class Person(NamedTuple):
+    name: str
+    messages: int
+    seed: int
+
+
+def people(messages: int, count: int) -> tuple[Person, ...]:
+    """Largest first."""
+    weights = [(19 + 49 * n / max(count - 1, 1)) ** -4.8 for n in range(count)]
+    sizes = [max(1, round(messages * w / sum(weights))) for w in weights]
+    sizes[0] += messages - sum(sizes)
+    return tuple(Person(f"person-{n:02}", size, n) for n, size in enumerate(sizes))
+
+
+def batches(person: Person, messages: int = BATCH) -> Iterator[list[Document]]:
+    """The documents of a person, about so many messages at a time."""
+    batch: list[Document] = []
+    size = 0
+    for document in corpus.documents(person.messages, person.seed):
+        batch.append(document)
+        size += len(document.passages)
+        if size >= messages:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def at(times: Sequence[float], percent: float) -> float:
+    """A percentile of sorted times."""
+    return times[min(int(len(times) * percent / 100), len(times) - 1)] if times else 0.0
 
 
 @dataclass(frozen=True)

@@ -1,44 +1,40 @@
-"""Benchmark search against plain FTS5, LIKE, bare Tantivy and LanceDB.
+"""Benchmark search against plain FTS5, LIKE and bare Tantivy.
 
     python -m bench.speed [--sizes 5000,100000,1000000] [--keep FOLDER] [--only PARTS]
 
 All engines contain the same messages and answer the same queries, in one process, on one core, one
 after the other. A library in FOLDER is reused. Times are CPU time of the whole process including
-threads, unless the column says wall. Each kind has forty queries, which run once after a warm-up
-with other queries: a repeated query would be answered from the cache. Slow engines run fewer
-queries: they stop after their time budget, but not before five queries.
+threads. Each kind has forty queries, which run once after a warm-up with other queries. Slow
+engines run fewer queries: they stop after their time budget, but not before five queries.
 
 Plain FTS5 is an external-content table, with words joined by OR, ordered by rank. LIKE scans for
 each word, newest first (for questions, it scans for the whole text). Bare Tantivy is one index of
-text, role and time. LanceDB searches words and Recollect's own vectors ("hybrid"); it is left out
-if it is not installed. All of them return ten keys; Recollect also loads, ranks, counts and
-formats its results.
+text, role and time. All of them return ten keys; Recollect also loads, ranks, counts and formats
+its results.
 
-`use` measures what people do: typing, turning to page 2, repeating a search. `worst` measures the
-most expensive queries in a library of a hundred messages of a megabyte each.
+`use` measures what people do: asking, typing, turning to page 2. `worst` measures the most
+expensive queries in a library of a hundred messages of a megabyte each.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import multiprocessing
 import os
 import resource
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
@@ -46,10 +42,9 @@ import tantivy
 from tantivy import FieldType, Occur, Query
 
 import recollect
-from bench import corpus, use
+from bench import corpus
 from bench.corpus import SampleQuery
-from recollect.index.meaning import Meaning
-from recollect.model.search import Filter, SearchOptions
+from recollect.model.search import Filter, Page, SearchOptions
 from recollect.store.sqlite.connections.connection import connect
 
 T = TypeVar("T")
@@ -59,10 +54,10 @@ QUERIES = 40
 WARMUP = 6
 MIN_QUERIES = 5  # per kind, however slow
 SECONDS = 10.0  # time budget for one engine and one kind
-STARTS = 7
-APPENDS = 200
-PARTS = ("building", "queries", "use", "process", "worst")
-NOT_IN_LANCEDB = ("prefix", "phrase", "two words, AND", "three words, OR")
+TYPED = 12  # queries that are typed, letter by letter
+LONG_MESSAGES = 100
+LONG_MESSAGE_CHARACTERS = 1_000_000
+PARTS = ("building", "queries", "use", "worst")
 
 
 class Cost(NamedTuple):
@@ -157,10 +152,6 @@ class Data:
     @property
     def tantivy(self) -> Path:
         return self.folder / "tantivy"
-
-    @property
-    def lancedb(self) -> Path:
-        return self.folder / "lancedb"
 
     @property
     def costs_file(self) -> Path:
@@ -268,41 +259,6 @@ def build_tantivy(data: Data) -> Cost:
     writer.commit()
     writer.wait_merging_threads()
     return clock.end()
-
-
-def build_lancedb(data: Data) -> Cost:
-    """All messages with their first vector, and an index of words. Its vectors are scanned."""
-    import lancedb
-
-    database = lancedb.connect(str(data.lancedb))
-    with recollect.open(data.home) as library:
-        store = library._store
-        space = Meaning(store).space()
-        assert space is not None, "the library has no vectors"
-
-        def batches() -> Iterator[list[dict[str, Any]]]:
-            for some in batched(_messages(data), 10_000):
-                vectors = {key: store.vectors(space, key) for key, *_ in some}
-                yield [
-                    {"key": key, "text": text, "vector": vectors[key][0]}
-                    for key, _, _, text in some
-                    if vectors[key]
-                ]
-
-        clock = Clock()
-        rows = batches()
-        table = database.create_table("messages", next(rows))
-        for some in rows:
-            table.add(some)
-        table.create_fts_index("text")
-    return clock.end()
-
-
-def batched(rows: Iterator[T], size: int) -> Iterator[list[T]]:
-    batch = list(islice(rows, size))
-    while batch:
-        yield batch
-        batch = list(islice(rows, size))
 
 
 # -- engines -------------------------------------------------------------------
@@ -424,117 +380,110 @@ def bare_tantivy(index: tantivy.Index) -> Engine:
     return answer
 
 
-def lancedb_hybrid(data: Data, library: recollect.Library) -> Engine | None:
-    """None if LanceDB is not installed."""
-    os.environ.setdefault("LANCE_LOG", "error")  # otherwise each query logs a warning
-    try:
-        import lancedb
-    except ImportError:
-        log("LanceDB is not installed, so it is left out (pip install lancedb).")
-        return None
-    if not data.lancedb.exists():
-        log("Building LanceDB")
-        in_own_process(build_lancedb, data)
-    table = lancedb.connect(str(data.lancedb)).open_table("messages")
-    meaning = Meaning(library._store)
-    space = meaning.space()
-    assert space is not None, "the library has no vectors"
-
-    def answer(query: SampleQuery, scope: Scope) -> int:
-        text = query_text(query)
-        search = table.search(query_type="hybrid").vector(meaning.vector(space, text)).text(text)
-        return len(search.limit(LIMIT).select(["key"]).to_list())
-
-    return answer
-
-
 # -- measuring -----------------------------------------------------------------
 
 
-class Times:
-    """The times of some queries in milliseconds."""
-
-    def __init__(self, cpu: list[float], wall: list[float]) -> None:
-        self.cpu, self.wall = sorted(cpu), sorted(wall)
-
-    def at(self, percent: int) -> float:
-        return self.cpu[max(0, math.ceil(len(self.cpu) * percent / 100) - 1)]
-
-    @property
-    def p50(self) -> float:
-        return statistics.median(self.cpu)
+def median_and_95th_percentile(times: Sequence[float]) -> tuple[float, float]:
+    ordered = sorted(times)
+    return statistics.median(ordered), ordered[int(len(ordered) * 0.95)]
 
 
-def measure(answer: Engine, queries: Sequence[SampleQuery], scope: Scope) -> Times:
-    """The first queries warm up and do not count."""
+def measure(answer: Engine, queries: Sequence[SampleQuery], scope: Scope) -> list[float]:
+    """The CPU milliseconds of each query. The first queries warm up and do not count."""
     deadline = time.perf_counter() + SECONDS
     for query in queries[:WARMUP]:
         answer(query, scope)
         if time.perf_counter() > deadline - SECONDS * 0.8:
             break
-    laps: list[Cost] = []
+    times: list[float] = []
     for query in queries[WARMUP:]:
-        if time.perf_counter() > deadline and len(laps) >= MIN_QUERIES:
+        if time.perf_counter() > deadline and len(times) >= MIN_QUERIES:
             break
         clock = Clock()
         answer(query, scope)
-        laps.append(clock.lap())
-    return Times([lap.cpu * 1000 for lap in laps], [lap.wall * 1000 for lap in laps])
+        times.append(clock.lap().cpu * 1000)
+    return times
 
 
-START = """
-import sys, time
-import recollect
-with recollect.open(sys.argv[1]) as library:
-    library.search(sys.argv[2], options=recollect.SearchOptions(mode=sys.argv[3], limit=10))
-    print(time.process_time(), time.monotonic() - float(sys.argv[4]))
-"""
+Use = Iterator[tuple[str, list[float], str]]
+"""What was done, the CPU milliseconds of each time, and a remark."""
 
 
-def measure_start(data: Data, mode: str, queries: Sequence[SampleQuery], cold: bool) -> Cost:
-    """The cost from the start of a process to its first result.
-
-    The first start only compiles the bytecode and does not count.
-    """
-    costs = []
-    environment = {
-        "PYTHONPYCACHEPREFIX": str(data.folder / "compiled"),
-        "PYTHONDONTWRITEBYTECODE": "",
-    }
-    for query in queries[: 1 + STARTS]:
-        if cold:
-            drop_from_page_cache(data.home)
-        program = [
-            sys.executable,
-            "-c",
-            START,
-            str(data.home),
-            query_text(query),
-            mode,
-            str(time.monotonic()),
-        ]
-        process = subprocess.run(
-            program, env=os.environ | environment, capture_output=True, text=True, check=True
-        )
-        costs.append(tuple(map(float, process.stdout.split())))
-    return Cost(*map(statistics.median, zip(*costs[1:], strict=True)))
+def cpu_milliseconds(action: Callable[[], Page]) -> tuple[float, Page]:
+    start = time.process_time()
+    page = action()
+    return (time.process_time() - start) * 1000, page
 
 
-def drop_from_page_cache(folder: Path) -> None:
-    """Drop these files from the page cache."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+def everyday_use(home: Path) -> Use:
+    """Asking, typing and turning to the next page in mode `both`, then other queries in `text`."""
+    queries = corpus.many_queries(2 * QUERIES + WARMUP)
+    questions = [" ".join(query.words) for query in queries["question"]]
+    both = SearchOptions(mode="both", limit=LIMIT)
+    # The background thread would observe messages meanwhile, and its CPU time would count.
+    with recollect.open(home, background=False) as library:
+
+        def milliseconds(text: str, options: SearchOptions) -> float:
+            return cpu_milliseconds(lambda: library.search(text, options=options))[0]
+
+        for text in questions[:WARMUP]:
+            milliseconds(text, both)
+        asked = questions[WARMUP : QUERIES + WARMUP]
+        typing = replace(both, typing=True)
+        keys = []
+        for text in asked[-TYPED:]:
+            keys += [milliseconds(text[:end], typing) for end in range(3, len(text) + 1)]
+        yield "a key while typing", keys, f"{len(keys)} keys of {TYPED} questions"
+        pages: list[list[float]] = [[], []]
+        for text in asked:
+            for number, page in enumerate(pages):
+                page.append(milliseconds(text, replace(both, offset=number * LIMIT)))
+        yield "a question", pages[0], ""
+        yield "page 2", pages[1], ""
+        by_text = replace(both, mode="text")
+        others = [milliseconds(text, by_text) for text in questions[QUERIES + WARMUP :]]
+        yield "a question, mode text", others, ""
+        rare = [milliseconds(" ".join(query.words), by_text) for query in queries["rare word"]]
+        yield "a rare word, mode text", rare, ""
 
 
-def memory(data: Data, mode: str, queries: Sequence[SampleQuery]) -> tuple[float, float]:
-    """Peak memory of a process that only searches, and its anonymous memory, in MiB."""
-    with recollect.open(data.home) as library:
-        answer = ours(library, mode)
-        for query in queries:
-            answer(query, SCOPES[0])
-        return peak(), process_memory("RssAnon")
+def worst_queries(home: Path) -> Use:
+    """The most expensive queries in a library of very long messages."""
+    with recollect.open(home) as library:
+        if not library.size():
+            conversation = library.add_conversation(title="Long")
+            for text in _long_messages():
+                library.add_message(conversation.id, "user", text)
+            library.index()
+        common = sorted(set(corpus.vocabulary()[:400]))
+        queries = {
+            "64 common words": " ".join(common[:64]),
+            "64 common words, one of which is required": " ".join(common[:63]) + " AND the",
+            "symbols only": "=>",
+            "symbols that occur nowhere": "=>=>=>=>",
+            "a prefix of many words": "s*",
+        }
+        for name, text in queries.items():
+            for mode in ("text", "both"):
+                options = SearchOptions(mode=mode, limit=LIMIT)
+                cost, page = cpu_milliseconds(
+                    lambda t=text, o=options: library.search(t, options=o)
+                )
+                remark = f"{len(page.hits)} hits, {'partial' if page.partial else 'complete'}"
+                yield f"{name}, {mode}", [cost], remark
+
+
+def _long_messages() -> Iterator[str]:
+    rng = Random("long messages")
+    texts = [turn.text for turn in corpus.messages(3_000)]
+    for _ in range(LONG_MESSAGES):
+        parts: list[str] = []
+        characters = 0
+        while characters < LONG_MESSAGE_CHARACTERS:
+            part = rng.choice(texts)
+            parts.append(part)
+            characters += len(part) + 4
+        yield "\n=> ".join(parts)
 
 
 # -- output --------------------------------------------------------------------
@@ -629,132 +578,33 @@ def folder_size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-Results = dict[tuple[str, str, str], Times]
-"""Times by engine, kind and filter."""
-
-
-def compare_engines(data: Data, queries: dict[str, list[SampleQuery]]) -> Results:
-    results: Results = {}
-    with recollect.open(data.home) as library:
+def compare_engines(data: Data, queries: dict[str, list[SampleQuery]]) -> None:
+    with recollect.open(data.home, background=False) as library:
         db = apsw.Connection(str(data.bare), flags=apsw.SQLITE_OPEN_READONLY)
-        index = tantivy.Index.open(str(data.tantivy))
         engines: dict[str, Engine] = {
             "text": ours(library, "text"),
             "both": ours(library, "both"),
             "FTS5": fts5(db),
             "LIKE": like(db),
-            "Tantivy": bare_tantivy(index),
+            "Tantivy": bare_tantivy(tantivy.Index.open(str(data.tantivy))),
         }
-        hybrid = lancedb_hybrid(data, library)
-        if hybrid is not None:
-            engines["LanceDB"] = hybrid
-        table_head(
-            "query",
-            "filter",
-            *(f"{e} ms" for e in engines),
-            "FTS5 / text",
-            "text / Tantivy",
-        )
+        names = [f"{name} ms" for name in engines]
+        table_head("query", "filter", *names, "FTS5 / text", "text / Tantivy")
         for kind, samples in queries.items():
             for scope in SCOPES:
-                times = {
-                    name: measure(engine, samples, scope)
+                p50 = {
+                    name: statistics.median(measure(engine, samples, scope))
                     for name, engine in engines.items()
-                    if name != "LanceDB" or (scope is SCOPES[0] and kind not in NOT_IN_LANCEDB)
                 }
-                results |= {(name, kind, scope.name): t for name, t in times.items()}
-                p50 = {name: t.p50 for name, t in times.items()}
-                table_row(
-                    kind,
-                    scope.name,
-                    *(format_ms(p50[name]) if name in p50 else "" for name in engines),
-                    format_ms(p50["FTS5"] / p50["text"]),
-                    format_ms(p50["text"] / p50["Tantivy"]),
-                )
+                ratios = (p50["FTS5"] / p50["text"], p50["text"] / p50["Tantivy"])
+                table_row(kind, scope.name, *map(format_ms, (*p50.values(), *ratios)))
         db.close()
-        print(f"\nSegments of bare Tantivy: {index.searcher().num_segments}.")
-    return results
 
 
-def show_spread(results: Results) -> None:
-    columns = [
-        f"{mode} {what}" for mode in ("text", "both") for what in ("p50", "p95", "p99", "wall p50")
-    ]
-    table_head("Recollect, ms", "filter", *columns)
-    for kind, scope in dict.fromkeys((kind, scope) for _, kind, scope in results):
-        each = [results[mode, kind, scope] for mode in ("text", "both")]
-        cells = [c for t in each for c in (t.at(50), t.at(95), t.at(99), statistics.median(t.wall))]
-        table_row(kind, scope, *map(format_ms, cells))
-
-
-def show_starts(data: Data, queries: Sequence[SampleQuery]) -> None:
-    caches = {"warm": False}
-    if hasattr(os, "posix_fadvise"):
-        caches["cold"] = True
-    table_head("from start to first result, a question", "page cache", "CPU ms", "wall ms")
-    for mode in ("text", "both"):
-        for name, cold in caches.items():
-            cost = measure_start(data, mode, queries, cold)
-            table_row(mode, name, f"{cost.cpu * 1000:.0f}", f"{cost.wall * 1000:.0f}")
-
-
-def show_memory(data: Data, queries: dict[str, list[SampleQuery]]) -> None:
-    samples = [query for kind in queries.values() for query in kind]
-    table_head("memory while searching", "peak MiB", "anonymous MiB")
-    for mode in ("text", "both"):
-        highest, anonymous = in_own_process(memory, data, mode, samples)
-        table_row(mode, f"{highest:.0f}", f"{anonymous:.0f}")
-
-
-def append_costs(library: recollect.Library) -> dict[str, list[Cost]]:
-    """What appending a message costs, and searching for it.
-
-    The conversation is deleted afterwards, so that a reused folder does not change.
-    """
-    appends, searches = [], []
-    conversation = library.add_conversation(title="Live")
-    library.search("warm up", options=SearchOptions(mode="text"))
-    for n in range(APPENDS):
-        clock = Clock()
-        text = f"appended needle{n}live and some more words"
-        library.add_message(conversation.id, "user", text)
-        appends.append(clock.lap())
-        options = SearchOptions(mode="text", limit=LIMIT)
-        total = library.search(f"needle{n}live", options=options).total
-        searches.append(clock.lap())
-        assert total == 1, f"needle{n}live has {total} matches"
-    library.delete_conversation(conversation.id)
-    return {"until durable and searchable": appends, "search for its word": searches}
-
-
-def show_appends(data: Data) -> None:
-    with recollect.open(data.home) as library:
-        costs_by_step = append_costs(library)
-    table_head("one append", "CPU ms p50", "wall ms p50", "wall ms p99")
-    for name, costs in costs_by_step.items():
-        cpu, wall = (sorted(c[n] * 1000 for c in costs) for n in (0, 1))
-        numbers = (statistics.median(cpu), statistics.median(wall), wall[int(len(wall) * 0.99)])
-        table_row(name, *map(format_ms, numbers))
-
-
-def embedding_time(data: Data, queries: Sequence[SampleQuery]) -> float:
-    """CPU milliseconds to embed a question."""
-    with recollect.open(data.home) as library:
-        meaning = Meaning(library._store)
-        space = meaning.space()
-        assert space is not None, "the library has no vectors"
-
-        def answer(query: SampleQuery, _only: Scope) -> int:
-            meaning.vector(space, query_text(query))
-            return 1
-
-        return measure(answer, queries, SCOPES[0]).p50
-
-
-def show_use(rows: Iterator[use.Row]) -> None:
+def show_use(rows: Use) -> None:
     table_head("use", "CPU ms p50", "p95", "")
     for name, times, remark in rows:
-        table_row(name, *map(format_ms, use.median_and_95th_percentile(times)), remark)
+        table_row(name, *map(format_ms, median_and_95th_percentile(times)), remark)
 
 
 # -- the whole run -------------------------------------------------------------
@@ -777,15 +627,9 @@ def show(data: Data, parts: Sequence[str]) -> None:
         show_building(data, costs)
         show_sizes(data)
     if "queries" in parts:
-        show_spread(compare_engines(data, queries))
-        embedding_ms = embedding_time(data, queries["question"])
-        print(f"\nEmbedding a question: {format_ms(embedding_ms)} ms.")
+        compare_engines(data, queries)
     if "use" in parts:
-        show_use(use.everyday_use(data.home))
-    if "process" in parts:
-        show_starts(data, queries["question"])
-        show_memory(data, queries)
-        show_appends(data)
+        show_use(everyday_use(data.home))
 
 
 def main(sizes: Sequence[int], parts: Sequence[str], keep: Path | None = None) -> None:
@@ -797,8 +641,8 @@ def main(sizes: Sequence[int], parts: Sequence[str], keep: Path | None = None) -
         for messages in sizes:
             show(Data(folder / f"speed-{messages}", messages), parts)
         if "worst" in parts:
-            print(f"\n## {use.LONG_MESSAGES} messages of a megabyte")
-            show_use(use.worst_queries(folder / "speed-long"))
+            print(f"\n## {LONG_MESSAGES} messages of a megabyte")
+            show_use(worst_queries(folder / "speed-long"))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import statistics
@@ -29,10 +30,10 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import recollect
 from bench import corpus
-from bench.mcp_start import process_cost
 from recollect.knowledge.retrieval import Retrieval
 from recollect.model.documents import Document, Passage, arrange
 
@@ -75,6 +76,27 @@ def long_conversation(messages: int) -> Iterator[Document]:
 
 
 # -- measuring -----------------------------------------------------------------
+
+
+class Cost(NamedTuple):
+    cpu_ms: float
+    rss_mib: float
+
+
+def bare() -> Cost:
+    """Python that starts and exits. Its memory cannot be read after it has exited."""
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Cost((usage.ru_utime + usage.ru_stime) * 1000, math.nan)
+
+
+def process_cost(process: Path) -> Cost:
+    nanoseconds = sum(int(path.read_text().split()[0]) for path in process.glob("task/*/schedstat"))
+    highest = next(
+        line for line in (process / "status").read_text().splitlines() if line.startswith("VmHWM")
+    )
+    return Cost(nanoseconds / 1e6, int(highest.split()[1]) / 1024)
 
 
 def command_cost(arguments: list[str]) -> float:
