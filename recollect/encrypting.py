@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import apsw
 
-from recollect.backup.durable import create_file
+from recollect.backup.files import create_file
 from recollect.errors import (
     DAMAGE_ADVICE,
     DamagedLibrary,

@@ -17,7 +17,7 @@ from faults.backup_helpers import PASSPHRASE, add_messages, back_up, messages, r
 
 import recollect
 from recollect import passphrases, places
-from recollect.backup.checking import verify
+from recollect.backup.making import verify
 from recollect.backup.restoring import RestoreOptions, restore
 from recollect.cli import main
 from recollect.cli.content import exporting

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-from recollect.errors import DamagedBackup
-from recollect.language.text import iso
+from recollect.errors import DamagedBackup, InvalidInput, NotFound
+from recollect.language.text import bound, iso
 
+LATEST = "latest"
 _NAME = re.compile(r"[0-9a-f]{64}")
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}.*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Manifest:
     files: tuple[FileRecord, ...]
     added_bytes: int
     """What the backup added to the folder."""
-    sequence: int = 0
-    """Grows with every backup of a folder, whatever the clock says. Older versions gave none."""
+    sequence: int
+    """Grows with every backup of a folder, whatever the clock says."""
 
     @property
     def size(self) -> int:
@@ -75,6 +77,15 @@ class Manifest:
     def messages(self) -> int:
         return sum(library.messages for library in self.libraries)
 
+    @property
+    def clock_problem(self) -> str:
+        """What is wrong with the time of the backup; empty if nothing is."""
+        if self.created_at <= datetime.now(UTC):
+            return ""
+        return (
+            f"Backup {self.id} seems to be from the future: the clock was wrong when it was made."
+        )
+
     def summary(self) -> dict[str, Any]:
         """The backup for programs, without its chunks."""
         return {
@@ -83,15 +94,7 @@ class Manifest:
             "user": self.user or None,
             "engine": self.engine,
             "recollect": self.recollect,
-            "libraries": [
-                {
-                    "name": library.name,
-                    "schema": library.schema,
-                    "documents": library.documents,
-                    "messages": library.messages,
-                }
-                for library in self.libraries
-            ],
+            "libraries": [asdict(library) for library in self.libraries],
             "documents": self.documents,
             "messages": self.messages,
             "files": len(self.files),
@@ -102,23 +105,28 @@ class Manifest:
     def to_json(self) -> bytes:
         return orjson.dumps(self)
 
+    @classmethod
+    def from_json(cls, data: bytes) -> Manifest:
+        """Raises DamagedBackup for what only somebody else can have written."""
+        try:
+            record = orjson.loads(data)
+            record["created_at"] = datetime.fromisoformat(record["created_at"])
+            record["libraries"] = tuple(LibraryRecord(**each) for each in record["libraries"])
+            record["files"] = tuple(_file_record(**each) for each in record["files"])
+            return cls(**record)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedBackup(f"A manifest cannot be read: {error}") from error
 
-def oldest_first(backups: Iterable[Manifest]) -> list[Manifest]:
-    """Backups in the order in which they were made.
 
-    The clock may have been wrong then: a time in the future says nothing.
-    """
-    now = datetime.now(UTC)
-    return sorted(
-        backups, key=lambda each: (each.sequence, each.created_at <= now, each.created_at, each.id)
-    )
-
-
-def clock_problem(backup: Manifest) -> str:
-    """What is wrong with the time of a backup; empty if nothing is."""
-    if backup.created_at <= datetime.now(UTC):
-        return ""
-    return f"Backup {backup.id} seems to be from the future: the clock was wrong when it was made."
+def _file_record(path: str, size: int, digest: str, lists: Sequence[str]) -> FileRecord:
+    is_below = path and not any(character in path for character in "\\:\0")
+    if not is_below or any(part in ("", ".", "..") for part in path.split("/")):
+        raise ValueError(f"{path[:80]!r} is not a path below a home folder")
+    if not isinstance(size, int) or size < 0:
+        raise ValueError(f"{path!r} has an impossible size")
+    if not all(_NAME.fullmatch(name) for name in lists):
+        raise ValueError(f"{path!r} has an impossible chunk")
+    return FileRecord(path, size, digest, tuple(lists))
 
 
 def new_id(moment: datetime) -> str:
@@ -127,38 +135,35 @@ def new_id(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y%m%d-%H%M%S}-{fraction:03x}{secrets.token_hex(2)[:3]}"
 
 
-def from_json(data: bytes) -> Manifest:
-    try:
-        record = orjson.loads(data)
-        return Manifest(
-            id=record["id"],
-            created_at=datetime.fromisoformat(record["created_at"]),
-            user=record["user"],
-            engine=record["engine"],
-            recollect=record["recollect"],
-            libraries=tuple(LibraryRecord(**library) for library in record["libraries"]),
-            files=tuple(_file_record(file) for file in record["files"]),
-            added_bytes=record["added_bytes"],
-            sequence=record.get("sequence", 0),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedBackup(f"A manifest cannot be read: {error}") from error
+def oldest_first(backups: Iterable[Manifest]) -> list[Manifest]:
+    """Backups in the order in which they were made, whatever the clock was then."""
+    return sorted(backups, key=lambda each: (each.sequence, each.created_at, each.id))
 
 
-def _file_record(record: dict[str, Any]) -> FileRecord:
-    """Raises ValueError for what only somebody else can have written."""
-    path, size, lists = record["path"], record["size"], record["lists"]
-    if not _is_safe(path):
-        raise ValueError(f"{path[:80]!r} is not a path below a home folder")
-    if not isinstance(size, int) or size < 0:
-        raise ValueError(f"{path!r} has an impossible size")
-    if not all(_NAME.fullmatch(name) for name in lists):
-        raise ValueError(f"{path!r} has an impossible chunk")
-    return FileRecord(path, size, record["digest"], tuple(lists))
+def pick(backups: Sequence[Manifest], text: str) -> Manifest:
+    """A backup by its id, the start of its id, a date, or `latest`.
 
-
-def _is_safe(path: str) -> bool:
-    """Whether a path stays below the folder it is joined to, on every system."""
-    if not path or any(character in path for character in "\\:\0"):
-        return False
-    return all(part not in ("", ".", "..") for part in path.split("/"))
+    A date means the newest backup up to then. Raises NotFound, InvalidInput.
+    """
+    if not backups:
+        raise NotFound("There is no backup here that contains this library.")
+    in_order = oldest_first(backups)
+    if text == LATEST:
+        return in_order[-1]
+    if _DATE.fullmatch(text):
+        until = bound(text, end=True)
+        if until.tzinfo is None:
+            until = until.replace(tzinfo=UTC)
+        candidates = [backup for backup in in_order if backup.created_at <= until]
+        if not candidates:
+            raise NotFound(
+                f"There is no backup from {text} or earlier; the oldest is {in_order[0].id}."
+            )
+        return candidates[-1]
+    matches = [backup for backup in in_order if backup.id.startswith(text)]
+    if not text or not matches:
+        raise NotFound(f"There is no backup {text!r}. `recollect backup list` shows them.")
+    if len(matches) > 1:
+        ids = ", ".join(backup.id for backup in matches[-5:])
+        raise InvalidInput(f"{text!r} matches {len(matches)} backups. Name one of them: {ids}.")
+    return matches[0]

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import apsw
 
-from recollect.backup.checking import prepare_key, rebuild
-from recollect.backup.durable import exchange, explain_disk_errors, make_folder
+from recollect.backup.files import exchange, explain_disk_errors, make_folder, work_folder
+from recollect.backup.making import prepare_key, rebuild
 from recollect.backup.manifest import FileRecord, Manifest
 from recollect.backup.repository import Repository
-from recollect.backup.work_folder import work_folder
 from recollect.errors import (
     Conflict,
     DamagedBackup,
@@ -107,8 +106,7 @@ def _restore_to_server(
     user = options.user or backup.user
     if not user:
         raise InvalidInput("Into PostgreSQL, one library is restored at a time: --user NAME.")
-    home = work / "home"
-    staging = work / "staging"
+    home, staging = work / "home", work / "staging"
     make_folder(home)
     make_folder(staging)
     local = replace(options, user=user, to_user="")
@@ -141,7 +139,6 @@ class _Restore:
         self._work = work
         self._options = options
         self._report = report
-        self._replaced = ""
 
     def run(self) -> RestoreResult:
         files = self._selection()
@@ -153,7 +150,12 @@ class _Restore:
             del files[path]
         prepare_key(self._repository, self._backup, self._work)
         self._require_same_key()
-        self._require_space(files)
+        needed, free = sum(file.size for file in files.values()), shutil.disk_usage(self._home).free
+        if needed > free:
+            raise InvalidInput(
+                f"The backup needs {needed:,} bytes at {self._home}, but only {free:,} are free. "
+                f"{_UNCHANGED}"
+            )
         self._require_older(self._present_databases(files))
         self._rebuild(files)
         with ExitStack() as stack:
@@ -162,10 +164,8 @@ class _Restore:
                 stack.callback(db.close, True)
                 apply_key(db, data_key(database))
                 self._lock(db, database)
-            self._exchange(sorted({_unit(path) for path in files}))
-        return RestoreResult(
-            self._backup, str(self._home), tuple(files), tuple(retained), self._replaced
-        )
+            replaced = self._exchange(sorted({_unit(path) for path in files}))
+        return RestoreResult(self._backup, str(self._home), tuple(files), tuple(retained), replaced)
 
     def _selection(self) -> dict[str, FileRecord]:
         """The files to restore, by their path at the target."""
@@ -192,35 +192,24 @@ class _Restore:
     def _exists(self, path: str) -> bool:
         return (self._home / path).exists()
 
+    def _present_databases(self, files: dict[str, FileRecord]) -> list[Path]:
+        return [self._home / path for path in files if path.endswith(".db") and self._exists(path)]
+
     def _require_same_key(self) -> None:
         """Refuse to mix libraries with different keys, or encrypted and plain ones, in a home."""
-        has_libraries = any(self._home.glob("users/*/library.db")) or self._exists("keys.db")
         key_file = self._work / KEY_FILE
         if not key_file.exists():  # neither is encrypted, or both with the same key
             return
+        has_libraries = any(self._home.glob("users/*/library.db")) or self._exists("keys.db")
         if self._exists(KEY_FILE) or (has_libraries and read_key_file(key_file).id):
             raise Conflict(
                 f"Backup {self._backup.id} and {self._home} are not encrypted with the same key. "
                 f"{_UNCHANGED} Restore to another folder with --to."
             )
 
-    def _require_space(self, files: dict[str, FileRecord]) -> None:
-        needed = sum(file.size for file in files.values())
-        free = shutil.disk_usage(self._home).free
-        if needed > free:
-            raise InvalidInput(
-                f"The backup needs {needed:,} bytes at {self._home}, but only {free:,} are free. "
-                f"{_UNCHANGED}"
-            )
-
-    def _present_databases(self, files: dict[str, FileRecord]) -> list[Path]:
-        return [self._home / path for path in files if path.endswith(".db") and self._exists(path)]
-
     def _require_older(self, databases: list[Path]) -> None:
         """Refuse to replace what was written after the backup, unless the options say so."""
-        if self._options.replace:
-            return
-        for database in databases:
+        for database in () if self._options.replace else databases:
             if not database.stat().st_size:
                 continue  # a torn copy, which is what the backup replaces
             changed_at = _last_write(database)
@@ -230,6 +219,25 @@ class _Restore:
                     f"{self._backup.id}. {_UNCHANGED} Add --replace to restore anyway; the present "
                     "library is then kept beside it. Or restore to another place with --to."
                 )
+
+    def _rebuild(self, files: dict[str, FileRecord]) -> None:
+        """Write all files to the side, and check them."""
+        total = sum(file.size for file in files.values())
+        count = 0
+        for path, file in files.items():
+            target = self._work / path
+            make_folder(target.parent)
+            try:
+                rebuild(self._repository, self._backup, file, target)
+            except DamagedBackup as error:
+                raise DamagedBackup(
+                    f"Backup {self._backup.id} is damaged: {path}: {error} {_UNCHANGED} "
+                    "`recollect backup verify --all` shows which backups are intact; restore one "
+                    "of these."
+                ) from error
+            sync_file(target)
+            count += file.size
+            self._report("Restoring", count, total)
 
     def _lock(self, db: apsw.Connection, path: Path) -> None:
         """Keep others out of a database until the connection is closed.
@@ -255,50 +263,28 @@ class _Restore:
         except apsw.Error as error:
             raise translate_error(error, path) from error
 
-    def _rebuild(self, files: dict[str, FileRecord]) -> None:
-        """Write all files to the side, and check them."""
-        total = sum(file.size for file in files.values())
-        count = 0
-        for path, file in files.items():
-            target = self._work / path
-            make_folder(target.parent)
-            try:
-                rebuild(self._repository, self._backup, file, target)
-            except DamagedBackup as error:
-                raise DamagedBackup(
-                    f"Backup {self._backup.id} is damaged: {path}: {error} {_UNCHANGED} "
-                    "`recollect backup verify --all` shows which backups are intact; restore one "
-                    "of these."
-                ) from error
-            sync_file(target)
-            count += file.size
-            self._report("Restoring", count, total)
-
-    def _exchange(self, units: list[str]) -> None:
-        """Put the restored files in place, and keep what was there."""
+    def _exchange(self, units: list[str]) -> str:
+        """Put the restored files in place, and keep what was there. Returns the folder with it."""
         replaced = self._home / f"{REPLACED}{datetime.now(UTC):%Y%m%d-%H%M%S-%f}"
         for unit in units:
             make_folder((self._home / unit).parent)
             if self._exists(unit):
                 make_folder((replaced / unit).parent)
         for count, unit in enumerate(units):
+            current = self._home / unit
             try:
-                self._exchange_unit(unit, replaced)
+                if current.exists():
+                    exchange(self._work / unit, current, replaced / unit)
+                else:
+                    (self._work / unit).rename(current)
+                sync_folder(current.parent)
             except OSError as error:
                 raise RecollectError(
                     f"The restore stopped after {count} of {len(units)} parts ({error}). "
                     f"What was replaced is in {replaced}. Run the same command again with "
                     "--replace to complete it."
                 ) from error
-
-    def _exchange_unit(self, unit: str, replaced: Path) -> None:
-        current = self._home / unit
-        if current.exists():
-            exchange(self._work / unit, current, replaced / unit)
-            self._replaced = str(replaced)
-        else:
-            (self._work / unit).rename(current)
-        sync_folder(current.parent)
+        return str(replaced) if replaced.exists() else ""
 
 
 def _is_of_library(path: str) -> bool:
@@ -307,9 +293,7 @@ def _is_of_library(path: str) -> bool:
 
 def _unit(path: str) -> str:
     """What is exchanged as a whole: the folder of a library or of its archive, or one file."""
-    if _is_of_library(path):
-        return "/".join(path.split("/")[:2])
-    return path
+    return "/".join(path.split("/")[:2]) if _is_of_library(path) else path
 
 
 def _last_write(database: Path) -> datetime:

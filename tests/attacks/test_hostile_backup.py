@@ -10,8 +10,7 @@ import pytest
 
 import recollect
 from recollect import passphrases
-from recollect.backup.checking import verify
-from recollect.backup.making import make_backup
+from recollect.backup.making import make_backup, verify
 from recollect.backup.manifest import FileRecord, Manifest
 from recollect.backup.repository import (
     CONFIG,
@@ -39,9 +38,7 @@ def backup(home: Path, tmp_path: Path) -> Manifest:
 
 def write(repository: Repository, backup: Manifest) -> None:
     """Write a manifest without reading it back."""
-    data = repository._cipher.encrypt(
-        repository._compress(backup.to_json()), b"manifest " + backup.id.encode()
-    )
+    data = repository._protect(backup.to_json(), b"manifest " + backup.id.encode())
     repository._manifest_file(backup.id).write_bytes(data)
 
 

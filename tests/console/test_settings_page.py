@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.backup.overview import backup_overview
+from recollect.backup.schedule import backup_overview
 from recollect.errors import InvalidInput
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service

@@ -17,7 +17,7 @@ from backup_helpers import add_messages, repository
 from test_power_loss import disk as disk  # the fixture
 from test_power_loss import mount
 
-from recollect.backup.checking import verify
+from recollect.backup.making import verify
 
 BACKUP = """
 import os, sys, time

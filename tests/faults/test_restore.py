@@ -32,7 +32,7 @@ home, folder = Path(sys.argv[1]), Path(sys.argv[2])
 with open_repository(folder, None) as repository:
     print("opened", flush=True)
     restore(
-        repository, repository.manifests()[0], home, RestoreOptions(replace=True),
+        repository, repository.readable_manifests()[0][0], home, RestoreOptions(replace=True),
         lambda *step: print(*step, flush=True), work_home=home,
     )
 print("complete", flush=True)

@@ -12,7 +12,7 @@ import pytest
 from logins import login, of, own_database, superuser
 
 from recollect import places
-from recollect.backup import contents
+from recollect.backup.files import files_to_back_up
 from recollect.checkup import check_server_database
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, RecollectError
 from recollect.store.shared.database import SharedDatabase, Tables
@@ -202,7 +202,7 @@ def test_a_damaged_file_says_that_it_can_be_removed(tmp_path: Path) -> None:
 def test_a_backup_omits_the_file(tmp_path: Path) -> None:
     with closing(places.shared_database(tmp_path)) as database:
         database.execute(FRUIT, "insert into fruit (name) values ('pear')")
-    assert contents.files(tmp_path) == []
+    assert files_to_back_up(tmp_path) == []
 
 
 # -- the schema ---

@@ -15,17 +15,18 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from recollect.backup import repository as repositories
-from recollect.backup.checking import Verification, verify
-from recollect.backup.last_backup import missing_backup
-from recollect.backup.locations import backup_folder
-from recollect.backup.making import make_backup
-from recollect.backup.manifest import Manifest
-from recollect.backup.passphrase import configured_passphrase
+from recollect.backup.files import missing_backup, work_folder
+from recollect.backup.making import Verification, make_backup, verify
+from recollect.backup.manifest import LATEST, Manifest, pick
 from recollect.backup.repository import Repository, create_repository, open_repository
 from recollect.backup.restoring import RestoreOptions, RestoreResult, restore
-from recollect.backup.retention import RULES, parse_rules, prune
-from recollect.backup.selection import LATEST, pick
-from recollect.backup.work_folder import work_folder
+from recollect.backup.schedule import (
+    RULES,
+    backup_folder,
+    configured_passphrase,
+    parse_rules,
+    prune,
+)
 from recollect.cli.common import console, define, plural, print_json, safe
 from recollect.cli.progress import ProgressBar
 from recollect.configuration import expand_path

@@ -167,7 +167,7 @@ def _secrets(access: Access, library: Library) -> dict[str, Any]:
 
 
 def _backup(access: Access, library: Library) -> dict[str, Any]:
-    from recollect.backup.overview import backup_overview
+    from recollect.backup.schedule import backup_overview
 
     return {
         "backup": backup_overview(access.service.place),
