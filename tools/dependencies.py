@@ -29,23 +29,10 @@ BASE = ""
 EXTRAS = ("documents", "encryption", "onnx", "postgres", "server", "tui")
 
 LICENCES = frozenset(
-    {
-        "0BSD",
-        "Apache-2.0",
-        "BSD-2-Clause",
-        "BSD-3-Clause",
-        "CC0-1.0",
-        "CNRI-Python",
-        "MIT",
-        "MIT-0",
-        "MIT-CMU",
-        "MPL-1.1",
-        "MPL-2.0",
-        "PSF-2.0",
-        "Zlib",
-        "any-OSI",  # apsw: any licence that the Open Source Initiative approved
-        "LGPL-3.0-only",  # psycopg, which is imported and never changed or linked in
-    }
+    """
+0BSD Apache-2.0 BSD-2-Clause BSD-3-Clause CC0-1.0 CNRI-Python MIT MIT-0 MIT-CMU MPL-1.1 MPL-2.0
+PSF-2.0 Zlib any-OSI LGPL-3.0-only
+""".split()
 )
 """Licences that let everyone use, change and pass on Recollect under its own."""
 STATED_LICENCES = {

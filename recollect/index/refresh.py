@@ -12,7 +12,6 @@ from itertools import islice
 from typing import Any
 
 from recollect.errors import IndexingStopped, RecollectError
-from recollect.garbage import rare_garbage_collection
 from recollect.index.calibration import calibrate, needs_calibration
 from recollect.index.chunks import split_text
 from recollect.index.lock import OnWait, index_lock
@@ -43,7 +42,7 @@ def refresh(
     """
     with index_lock(store, on_wait) as is_held:
         if is_held:
-            with suppress(IndexingStopped), rare_garbage_collection():
+            with suppress(IndexingStopped):
                 _refresh(store, setting, progress or ignore_progress, stop)
         return is_held
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from recollect.errors import IndexingStopped, InvalidInput, NotFound, RecollectError
-from recollect.garbage import rare_garbage_collection
 from recollect.home_folder import OBSERVER_BUDGET
 from recollect.index.lock import OnWait, index_lock
 from recollect.language.text import truncate
@@ -52,8 +51,7 @@ def catch_up(
     with index_lock(store, on_wait) as acquired:
         if not acquired:
             return 0
-        with rare_garbage_collection():
-            return _observe_all(store, observer, progress or ignore_progress, stop or never_stop)
+        return _observe_all(store, observer, progress or ignore_progress, stop or never_stop)
 
 
 def has_backlog(store: Store) -> bool:

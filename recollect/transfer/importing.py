@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from recollect.errors import InvalidInput
-from recollect.garbage import rare_garbage_collection
 from recollect.importers.sandbox.files import FileEnd, Files
 from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
@@ -51,9 +50,8 @@ def import_files(
     if job:
         run.resume()
     try:
-        with rare_garbage_collection():
-            run.read_all(files)
-            run.save()
+        run.read_all(files)
+        run.save()
         files.raise_if_stopped()  # what was read last may be incomplete
         run.receipt.finished_at = datetime.now(UTC)
     finally:

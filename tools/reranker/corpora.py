@@ -22,60 +22,11 @@ from tools.reranker.questions import (
 )
 from tools.reranker.words import content_words
 
-NAMES = [
-    "Ana",
-    "Ben",
-    "Carla",
-    "David",
-    "Emma",
-    "Felix",
-    "Grace",
-    "Henry",
-    "Isabel",
-    "Jack",
-    "Kate",
-    "Leo",
-    "Maria",
-    "Noah",
-    "Olivia",
-    "Paul",
-    "Quinn",
-    "Rosa",
-    "Sam",
-    "Tina",
-    "Uma",
-    "Victor",
-    "Wendy",
-    "Xavier",
-    "Yara",
-    "Zoe",
-    "Alice",
-    "Bob",
-    "Clara",
-    "Dan",
-    "Elena",
-    "Frank",
-    "Gina",
-    "Hugo",
-    "Irene",
-    "James",
-    "Karen",
-    "Liam",
-    "Mia",
-    "Nick",
-    "Oscar",
-    "Priya",
-    "Rachel",
-    "Steve",
-    "Tom",
-    "Ursula",
-    "Vera",
-    "Will",
-    "Andrew",
-    "Beth",
-    "Chris",
-    "Diana",
-]
+NAMES = """
+Ana Ben Carla David Emma Felix Grace Henry Isabel Jack Kate Leo Maria Noah Olivia Paul Quinn
+Rosa Sam Tina Uma Victor Wendy Xavier Yara Zoe Alice Bob Clara Dan Elena Frank Gina Hugo Irene
+James Karen Liam Mia Nick Oscar Priya Rachel Steve Tom Ursula Vera Will Andrew Beth Chris Diana
+""".split()
 LONGEST_PASSAGE = 220  # characters; longer texts are split into several passages
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 

@@ -54,23 +54,9 @@ _TIME = re.compile(
 )
 _WHERE = re.compile(r" (?:in|at|to|from) (?:[A-Z]|the )")
 _VAGUE = frozenset(
-    [
-        "think",
-        "say",
-        "feel",
-        "know",
-        "guess",
-        "use",
-        "want",
-        "need",
-        "suppose",
-        "have",
-        "get",
-        "do",
-        "mean",
-        "try",
-        "kind",
-    ]
+    """
+think say feel know guess use want need suppose have get do mean try kind
+""".split()
 )
 _NUMBER = re.compile(
     r"\b(?:\d+|two|three|four|five|six|seven|eight|nine|ten|dozens of|several) ([a-z]{3,}s)\b"
@@ -79,32 +65,10 @@ _SPLIT = re.compile(
     r" (?:for|from|with|in|at|to|on|about|because|and|but|so|when|where|which|that) "
 )
 _PEOPLE = frozenset(
-    [
-        "mother",
-        "father",
-        "mom",
-        "dad",
-        "sister",
-        "brother",
-        "wife",
-        "husband",
-        "son",
-        "daughter",
-        "friend",
-        "boss",
-        "uncle",
-        "aunt",
-        "cousin",
-        "grandmother",
-        "grandfather",
-        "girlfriend",
-        "boyfriend",
-        "partner",
-        "roommate",
-        "teacher",
-        "doctor",
-        "favorite",
-    ]
+    """
+mother father mom dad sister brother wife husband son daughter friend boss uncle aunt cousin
+grandmother grandfather girlfriend boyfriend partner roommate teacher doctor favorite
+""".split()
 )
 
 
