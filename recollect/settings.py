@@ -308,13 +308,9 @@ def _limit(value: Any, help: str) -> Any:
     return field(default=value, metadata={"help": help})
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@dataclass(frozen=True)
 class Limits:
     """What one request, file or queue may cost. Over a limit there is an error, never a hang."""
-
-    # Generating the methods of a dataclass with this many fields is 1 % of the start of a command.
-    def __init__(self, **changes: float) -> None:
-        self.__dict__.update(changes)
 
     query_bytes: int = _limit(1_024, "Bytes of a query.")
     query_terms: int = _limit(64, "Words of a query.")

@@ -23,7 +23,6 @@ LAYERS = [
         "errors",
         "configuration",
         "settings",
-        "garbage",
         "home_folder",
         "priority",
         "progress",
