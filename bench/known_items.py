@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import recollect
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH
 from recollect.language.queries.intent import identifiers
 from recollect.language.text import tokens
 from recollect.language.words.spelling import neighbours

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.language.languages.dutch import DUTCH
-from recollect.language.languages.english import ENGLISH
-from recollect.language.languages.french import FRENCH
-from recollect.language.languages.german import GERMAN
+from recollect.language.languages import DUTCH, ENGLISH, FRENCH, GERMAN
 from recollect.language.words.derivation import possible_relatives
 
 

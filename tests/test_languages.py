@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -9,10 +11,7 @@ from texts import add_texts
 
 import recollect
 from recollect.language.detection import language_of, unspaced_language
-from recollect.language.languages import LATIN
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
-from recollect.language.languages.japanese import JAPANESE
+from recollect.language.languages import ENGLISH, JAPANESE, LATIN, Language
 from recollect.language.queries.query import parse_query
 from recollect.language.text import fold, indexable
 from recollect.language.words.content_words import content_words
@@ -121,13 +120,27 @@ def test_a_query_with_operators_has_no_language() -> None:
     assert parse_query("wann und wo").language.code == "de"
 
 
+def test_no_file_is_read_before_it_is_needed() -> None:
+    code = """
+import pkgutil, importlib, recollect
+for module in pkgutil.walk_packages(recollect.__path__, "recollect."):
+    if "__main__" not in module.name:
+        importlib.import_module(module.name)
+from recollect.language.languages import ALL
+print([language.code for language in ALL if "fields" in vars(language)])
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "[]\n", result.stderr
+
+
 @pytest.mark.parametrize("language", LATIN, ids=lambda language: language.name)
 def test_a_record_of_a_language_is_complete(language: Language) -> None:
     assert all(word == fold(word) for word in language.stop_words)
     assert "may" not in language.stop_words
     times = language.times
     assert (len(times.months), len(times.weekdays), len(times.numbers)) == (12, 7, 12)
-    assert language.frames and language.requests and language.asks_assistant and language.asks_rule
+    for name in ("frames", "requests", "asks_assistant", "asks_rule"):
+        assert language.fields.is_set(name), name
     assert language.frames_in("") == []
     assert not language.is_request("") and not language.is_about_assistant("")
 

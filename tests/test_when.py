@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.language import when
-from recollect.language.languages import LATIN
-from recollect.language.languages.base import Language
-from recollect.language.periods import calendar
-from recollect.language.periods.encoding import EncodedText
-from recollect.language.when import Window, date_words, windows
+from recollect.language import periods, when
+from recollect.language.languages import LATIN, Language
+from recollect.language.when import EncodedText, Window, date_words, windows
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)  # a Wednesday
 
@@ -385,7 +382,7 @@ def test_every_window_begins_before_it_ends_and_quotes_the_text(text: str, now: 
 def test_no_rule_matches_a_text_that_is_skipped_because_it_names_no_time(
     language: Language, text: str, data: st.DataObject
 ) -> None:
-    vocabulary = [*VOCABULARY.split(), *calendar.MOMENTS, *language.times.moments]
+    vocabulary = [*VOCABULARY.split(), *periods.MOMENTS, *language.times.moments]
     vocabulary += [*language.times.units, *language.times.seasons]
     phrases = data.draw(st.lists(st.sampled_from(vocabulary)))
     line = EncodedText(" ".join([text, *phrases]), language).text

@@ -9,17 +9,20 @@ of its words, one of which is not also English or a name, or a single word that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import cache, lru_cache
+from itertools import chain
 
-from recollect.language.languages import LATIN
-from recollect.language.languages.base import Language
-from recollect.language.languages.chinese import CHINESE
-from recollect.language.languages.english import ENGLISH
-from recollect.language.languages.german import GERMAN
-from recollect.language.languages.japanese import JAPANESE
-from recollect.language.languages.korean import KOREAN
-from recollect.language.text import fold, indexable
+from recollect.language.languages import (
+    CHINESE,
+    ENGLISH,
+    GERMAN,
+    JAPANESE,
+    KOREAN,
+    LATIN,
+    Language,
+    without_accents,
+)
+from recollect.language.text import fold
 
 _JAPANESE_TIMES = "先週|今週|週間|曜日|先々|先月|先日|一昨|[今昨]晩"
 """Words for times that are not Chinese, although they have no kana."""
@@ -156,18 +159,16 @@ def _languages_by_word() -> dict[str, tuple[Language, ...]]:
 def _languages_by_letter() -> dict[str, tuple[Language, ...]]:
     table: dict[str, tuple[Language, ...]] = {}
     for language in LATIN:
-        for letter in language.letters:
+        for letter in language.fields.text("letters"):
             table[letter] = (*table.get(letter, ()), language)
     return table
 
 
 def _telling_words(language: Language) -> set[str]:
     times = language.times
-    texts = [*times.months, *times.weekdays, *times.numbers, *times.seasons, *times.units]
-    words = {word for text in texts for word in text.split()}
-    words |= _moments(language)
-    words |= set(language.typical_words.split())
-    words |= _without_accents(words)
+    names = chain(*times.months, *times.weekdays, *times.numbers, times.seasons, times.units)
+    words = {*names, *_moments(language), *language.fields.words("typical_words")}
+    words |= without_accents(words)
     return words | language.stop_words | language.opening_words
 
 
@@ -175,9 +176,4 @@ def _telling_words(language: Language) -> set[str]:
 def _moments(language: Language) -> frozenset[str]:
     """The adverbs of time that are a single word, such as `yesterday`."""
     words = {word for word in language.times.moments if " " not in word}
-    return frozenset(words | _without_accents(words))
-
-
-def _without_accents(words: Iterable[str]) -> set[str]:
-    """The words that have accents, without their accents."""
-    return {indexable(word) for word in words if not word.isascii()}
+    return frozenset(words | without_accents(words))

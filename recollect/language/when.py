@@ -28,21 +28,50 @@ that language (`language.languages`), so they mean exactly the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
+from itertools import chain, count
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
-from recollect.language.languages import LATIN
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
-from recollect.language.periods.calendar import DIGITS, MOMENTS, NUMERIC_DATE, Calendar, Span
-from recollect.language.periods.encoding import MONTHS, WEEKDAYS, EncodedText, plain_text
-from recollect.language.periods.english_rules import UNIT_NAMES, Rules, compile_rule, english_rules
-from recollect.language.periods.translation import translated_rules
+from recollect.language.languages import ENGLISH, LATIN, Language
+from recollect.language.periods import (
+    DIGITS,
+    MOMENTS,
+    NUMERIC_DATE,
+    SEASON,
+    UNIT_NAMES,
+    WEEKDAY,
+    YEAR,
+    Calendar,
+    Meaning,
+    Rules,
+    Span,
+    any_of,
+    compile_rule,
+    english_rules,
+)
 from recollect.language.text import tokens
 
+MONTHS = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _LATE = datetime(2999, 1, 1, tzinfo=UTC)  # no period is in its future
 _ENGLISH_TOO = {*MONTHS, *(month[:3] for month in MONTHS), "sept", "mars", "mayo", "marco"}
 # 3. August, 3 de mayo, en mars 2025: certainly a month, although "mars" may be something else.
@@ -149,7 +178,9 @@ def _foreign_months() -> dict[str, list[Language]]:
     languages: dict[str, list[Language]] = {}
     for language in LATIN:
         if language is not ENGLISH:
-            for name in {name for month in language.times.months for name in tokens(month)}:
+            for name in {
+                part for names in language.times.months for part in tokens(" ".join(names))
+            }:
                 languages.setdefault(name, []).append(language)
     return languages
 
@@ -180,3 +211,264 @@ def _rules(language: Language) -> Rules:
     if language is not ENGLISH:
         return [*translated_rules(language), (compile_rule(NUMERIC_DATE), Calendar.period)]
     return english_rules()
+
+
+# -- encoding ---
+
+_AMBIGUOUS_MONTHS = ("may", "march")  # certainly months only with a capital letter
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
+_YEAR_NUMBER = re.compile("(?:19[7-9]|20[0-9])[0-9]")
+_DAY_FIRST = re.compile("([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})")
+# 2023-05-08, 1.5, 10:30, 1,000
+_NUMBER_PIECE = r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9])){1,12}+(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
+_PIECE = re.compile(rf"{_NUMBER_PIECE}|\w+(?:'\w+)*")
+_CHARACTER = re.compile(r"\S")
+_PIECE_WITH_ELISION = re.compile(rf"{_NUMBER_PIECE}|\w+'?")
+
+
+class EncodedText:
+    """A text normalized for the rules.
+
+    Words are in lower case, without accents, and separated by single spaces. `,` stands for any
+    punctuation, `-` for a hyphen. The words that rules need most are a capital letter and a number:
+
+        M  a month, such as M5                  W  a weekday, from W0 (Monday)
+        P  possibly a month ("may")             S  a season, by its first month
+        Q  a month only next to a number        N  a number word
+        Y  a year                               O  an ordinal
+
+    In languages other than English, U is a unit, followed by its English name. In a language that
+    is written without spaces, the text only loses its spaces.
+    """
+
+    def __init__(self, text: str, language: Language) -> None:
+        plain = text.translate({0x2019: "'", 0x2013: "-", 0x2014: "-"})
+        piece_pattern = _PIECE
+        if language.unspaced:
+            piece_pattern = _CHARACTER
+        elif "'" in language.fields.text("joiners"):
+            piece_pattern = _PIECE_WITH_ELISION
+        self._spans = [piece.span() for piece in piece_pattern.finditer(plain)]
+        self._starts: list[int] = []  # where each piece starts in the normalized text
+        self._is_claimed = bytearray(len(self._spans))  # for each piece
+        self.text = ""
+        previous_end = 0
+        previous_word = ""
+        for start, end in self._spans:
+            if self.text:
+                self.text += _separator(previous_word, plain[previous_end:start], language)
+            self._starts.append(len(self.text))
+            previous_word = plain[start:end]
+            previous_end = end
+            self.text += _encode_word(previous_word, language)
+
+    def claim(self, match: re.Match[str]) -> bool:
+        """Reserve the words of a match; False if another rule has one of them."""
+        pieces = self._pieces(match)
+        if any(self._is_claimed[pieces]):
+            return False
+        self._is_claimed[pieces] = b"\1" * (pieces.stop - pieces.start)
+        return True
+
+    def place(self, match: re.Match[str]) -> tuple[int, int]:
+        """The start and end of the words of a match in the original text."""
+        pieces = self._pieces(match)
+        return self._spans[pieces.start][0], self._spans[pieces.stop - 1][1]
+
+    def _pieces(self, match: re.Match[str]) -> slice:
+        first = bisect_left(self._starts, match.start())
+        last = bisect_left(self._starts, match.end())
+        return slice(first, last)
+
+
+def plain_text(text: str) -> str:
+    """The text in lower case, without accents."""
+    letters = (c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return "".join(letters).casefold()
+
+
+def _encode_word(text: str, language: Language) -> str:
+    """A word as the rules see it; see `EncodedText`."""
+    if language.unspaced:
+        return unicodedata.normalize("NFKC", text)
+    word = plain_text(text).removesuffix("'s")
+    code = _codes(language).get(word)
+    if code is not None:
+        if code[0] == "M" and language is ENGLISH:
+            return _month_letter(text, word) + code[1:]
+        return code
+    if _YEAR_NUMBER.fullmatch(word):
+        return "Y" + word
+    if language is not ENGLISH:
+        word = _DAY_FIRST.sub(r"\1.\2.\3", word)
+    number = word.rstrip(ascii_lowercase)
+    if number.isdigit() and len(number) <= 2 and word[len(number) :] in language.times.ordinals:
+        return "O" + number
+    return word
+
+
+@cache
+def _codes(language: Language) -> dict[str, str]:
+    """The codes of the words of a language; see `EncodedText`."""
+    times = language.times
+    codes: dict[str, str] = {}
+    for letter, first, groups in (
+        ("M", 1, times.months),
+        ("W", 0, times.weekdays),
+        ("N", 1, times.numbers),
+    ):
+        for number, names in enumerate(groups, start=first):
+            codes |= {plain_text(name): f"{letter}{number}" for name in names}
+    codes |= {plain_text(name): f"S{SEASONS[season]}" for name, season in times.seasons.items()}
+    codes |= {plain_text(name): f"U{unit}" for name, unit in times.units.items()}
+    return codes
+
+
+def _month_letter(text: str, word: str) -> str:
+    """How certain it is that an English word is a month."""
+    is_capitalized = text[0].isupper() and text[1:].islower()
+    if is_capitalized:
+        return "M"
+    if word in _AMBIGUOUS_MONTHS:
+        return "P"
+    if word in MONTHS:
+        return "M"
+    return "Q"
+
+
+def _separator(previous_word: str, gap: str, language: Language) -> str:
+    if language.unspaced:
+        return ""
+    gap = gap.strip()
+    if not gap or (gap == "." and _has_full_stop(previous_word, language)):
+        return " "
+    if gap == "-":
+        return " - "
+    return " , "
+
+
+def _has_full_stop(word: str, language: Language) -> bool:
+    """Whether a full stop after this word does not end the sentence."""
+    if word.isdigit():
+        return "." in language.times.ordinals
+    plain = plain_text(word)
+    is_full_name = any(plain == plain_text(names[0]) for names in language.times.months)
+    return _codes(language).get(plain, "").startswith("M") and not is_full_name
+
+
+# -- translation ---
+
+_PLACEHOLDER = re.compile("{([a-z]+[0-9]?)}")
+
+
+def translated_rules(language: Language) -> Rules:
+    """The rules of a language. Longer adverbs come first."""
+    times = language.times
+    groups = _placeholders(language)
+    rules = []
+    for pattern, english in times.rules:
+        if not language.unspaced:
+            pattern = plain_text(pattern)
+        rules.append((_expand_placeholders(pattern, groups), english))
+    moments = sorted(times.moments, key=len, reverse=True)
+    rules += [
+        (re.escape(EncodedText(words, language).text), times.moments[words]) for words in moments
+    ]
+    if language.unspaced:
+        return [(re.compile(pattern), _translated(english, language)) for pattern, english in rules]
+    return [(compile_rule(pattern), _translated(english, language)) for pattern, english in rules]
+
+
+def _placeholders(language: Language) -> dict[str, str]:
+    """The pattern of each placeholder."""
+    if not language.unspaced:
+        return {
+            "count": "[0-9]{1,3}|N[0-9]+",
+            "one": "N1",
+            "unit": "U[a-z]+",
+            "week": "Uweek",
+            "day": "O?[0-9]{1,2}",
+            "month": "M[0-9]+",
+            "weekday": WEEKDAY,
+            "season": SEASON,
+            "year": YEAR,
+        }
+    times = language.times
+    number = any_of(*chain.from_iterable(times.numbers))
+    return {
+        "count": f"[0-9]{{1,3}}|{number}",
+        "unit": any_of(*times.units),
+        "day": f"[0-9]{{1,2}}|{number}",
+        "month": f"(?<![0-9])(?:1[0-2]|[1-9])|{number}",
+        "weekday": any_of(*chain.from_iterable(times.weekdays)),
+        "season": any_of(*times.seasons),
+        "year": "(?<![0-9])(?:19|20)[0-9]{2}",
+    }
+
+
+def _expand_placeholders(pattern: str, groups: Mapping[str, str]) -> str:
+    """The pattern with a group for each placeholder. A name can occur more than once."""
+    numbers = count()
+
+    def group(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"(?P<{name}_{next(numbers)}>{groups[name.rstrip('2')]})"
+
+    return _PLACEHOLDER.sub(group, pattern)
+
+
+def _translated(english: str, language: Language) -> Meaning:
+    """The meaning of a rule with this translation."""
+
+    def meaning(calendar: Calendar, match: re.Match[str]) -> Span:
+        text = _translate(english, match, language)
+        for rule, english_meaning in english_rules():
+            english_match = rule.fullmatch(text)
+            if english_match is not None:
+                return english_meaning(calendar, english_match)
+        raise ValueError(f"There is no rule for `{text}`.")
+
+    return meaning
+
+
+def _translate(english: str, match: re.Match[str], language: Language) -> str:
+    """Fill the placeholders of the translation. Those that did not match are left out."""
+    values = {}
+    for group, value in match.groupdict().items():
+        if value is not None:
+            name = group.partition("_")[0]
+            values[name] = _encode_value(name, value, language)
+    text = _PLACEHOLDER.sub(lambda placeholder: values.get(placeholder[1], ""), english)
+    return " ".join(text.split())
+
+
+def _encode_value(name: str, value: str, language: Language) -> str:
+    """The value of a placeholder as the English rules see it."""
+    code = value.removeprefix("U")
+    if not language.unspaced:
+        return code
+    code = _unspaced_codes(language)[name].get(value, value)
+    if name == "month":
+        return "M" + code.removeprefix("N")
+    if name == "day":
+        return code.removeprefix("N")
+    if name == "year":
+        return "Y" + code
+    return code
+
+
+@cache
+def _unspaced_codes(language: Language) -> dict[str, dict[str, str]]:
+    """The codes of the values of each placeholder. A name can have several meanings (日, 일)."""
+    times = language.times
+    numbers = {n: f"N{i}" for i, names in enumerate(times.numbers, 1) for n in names}
+    weekdays = {n: f"W{i}" for i, names in enumerate(times.weekdays) for n in names}
+    return {
+        "count": numbers,
+        "day": numbers,
+        "month": numbers,
+        "year": {},
+        "unit": dict(times.units),
+        "weekday": weekdays,
+        "season": {name: f"S{SEASONS[season]}" for name, season in times.seasons.items()},
+    }

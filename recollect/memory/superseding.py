@@ -57,7 +57,11 @@ _DECISION_WORDS = (
     "drop dropped go going keep let migrate migrated move moved pick picked remove removed replace "
     "replaced retire scrap settle settled stay switch switched use used"
 )
-_STOP_WORDS = frozenset(indexable(word) for language in LATIN for word in language.stop_words)
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    return frozenset(indexable(word) for language in LATIN for word in language.stop_words)
 
 
 def find_successors(store: Store, observations: Iterable[Observation]) -> dict[str, Observation]:
@@ -242,7 +246,7 @@ def _topic_words(sentences: Iterable[str]) -> frozenset[str]:
     """The words that carry meaning. Unspaced text is split into pairs of characters."""
     result: set[str] = set()
     for sentence in sentences:
-        for word in words(sentence).all - _STOP_WORDS:
+        for word in words(sentence).all - _stop_words():
             result.update(term for term in terms_of_word(word) if _is_word(term))
         for run in _UNSPACED.findall(sentence):
             result.update(map("".join, pairwise(run)))

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.intent import KEYWORDS, QUESTION
 from recollect.language.when import period_words
 from recollect.language.words.names import names_in

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from recollect.language.detection import language_of
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH
 from recollect.language.queries.intent import QUESTION
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import SearchOptions

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 from http_service import server
 
-from recollect.language.languages.dutch import DUTCH
-from recollect.language.languages.english import ENGLISH
-from recollect.language.languages.german import GERMAN
+from recollect.language.languages import DUTCH, ENGLISH, GERMAN
 from recollect.language.queries.fts5 import parse_fts5
 from recollect.language.queries.matching import matches
 from recollect.language.queries.query import parse

@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 from recollect.language.detection import language_of
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH
 from recollect.language.text import PUNCTUATION_AROUND_WORDS, bare_word, is_unspaced, tokens
 
 QUESTION = "question"

@@ -59,8 +59,7 @@ from typing import NamedTuple, NoReturn
 
 from recollect.errors import InvalidInput
 from recollect.language.detection import language_of
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_fields import Fields, combine_fields
 from recollect.language.queries.query_tokens import (
     Token,

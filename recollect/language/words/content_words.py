@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_tree import Node, Word, words
 from recollect.language.text import bare_word, has_token
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 
-from recollect.language.languages import LATIN
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, LATIN
 from recollect.language.text import tokens
 from recollect.language.when import windows
 
@@ -95,12 +94,12 @@ def _names(day: date) -> Iterator[tuple[str, ...]]:
     """The day and the name of the month."""
     number = str(day.day)
     for language in LATIN:
-        for name in tokens(language.times.months[day.month - 1]):
+        for name in tokens(" ".join(language.times.months[day.month - 1])):
             yield number, name
             if language.code in _WITH_PREPOSITIONS:
                 yield number, "de", name
     ordinal = (number + _ordinal_ending(day.day),)
-    for name in tokens(ENGLISH.times.months[day.month - 1]):
+    for name in ENGLISH.times.months[day.month - 1]:
         yield name, number
         for each in (ordinal, _ordinal_words(day.day)):
             yield name, *each

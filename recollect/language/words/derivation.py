@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from recollect.language.languages.base import Language
+from recollect.language.languages import Language
 from recollect.language.text import fold
 from recollect.language.words.stem import stem
 
@@ -34,8 +34,8 @@ def possible_relatives(word: str, language: Language) -> set[str]:
 @cache
 def _groups_by_ending(language: Language) -> dict[str, list[_EndingGroup]]:
     groups: dict[str, list[_EndingGroup]] = {}
-    for line in language.derivations.split("\n"):
-        number, *words = fold(line).split() or ["0"]
+    for line in language.fields.lines("derivations"):
+        number, *words = fold(line).split()
         endings = tuple(word.replace(_NO_ENDING, "") for word in words)
         for ending in endings:
             groups.setdefault(ending, []).append((int(number), endings))
@@ -45,8 +45,7 @@ def _groups_by_ending(language: Language) -> dict[str, list[_EndingGroup]]:
 @cache
 def _irregular_families(language: Language) -> dict[str, tuple[str, ...]]:
     families: dict[str, tuple[str, ...]] = {}
-    for line in language.families.replace("|", "\n").split("\n"):
-        words = fold(line).split()
+    for words in language.fields.groups("families"):
         forms = tuple(form for word in words for form in _inflected_forms(word, language))
         families |= dict.fromkeys(forms, forms)
     return families
@@ -55,7 +54,7 @@ def _irregular_families(language: Language) -> dict[str, tuple[str, ...]]:
 def _inflected_forms(word: str, language: Language) -> list[str]:
     """A word and its inflected forms. They have the same stem: "seed" is not a form of "see"."""
     forms = dict.fromkeys([word, *language.irregular_forms_of.get(word, ())])
-    for line in language.inflections.split("\n"):
+    for line in language.fields.lines("inflections"):
         endings = [ending.replace(_NO_ENDING, "") for ending in line.split()]
         for ending in endings:
             if word.endswith(ending):

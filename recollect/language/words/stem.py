@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 
 _LATIN = "latin"
 # The first and last letter of a script, and the language whose stemmer is used for it.
@@ -75,7 +74,7 @@ def _base_of_inflected(word: str, root: str, language: Language) -> str | None:
     """The base form of an irregular form that has an ending: gehen for gingen, by way of ging."""
     if language is ENGLISH or root not in language.base_forms:
         return None
-    if word.removeprefix(root) not in language.irregular_endings.split():  # ginger
+    if word.removeprefix(root) not in language.fields.words("irregular_endings"):  # ginger
         return None
     return language.base_forms[root]
 
@@ -83,7 +82,7 @@ def _base_of_inflected(word: str, root: str, language: Language) -> str | None:
 def _spellings(root: str, language: Language) -> set[str]:
     """How words with a stem can begin: huis and huiz for the stem of huizen."""
     spellings = {root}
-    for pattern, replacement in language.stem_spellings:
+    for pattern, replacement in language.fields.pairs("stem_spellings"):
         spellings |= {re.sub(pattern, replacement, each) for each in spellings}
     return spellings
 
@@ -101,7 +100,7 @@ def _stem(word: str, language: Language) -> str:
     stemmer = _stemmer_of_script(word[:1])
     if stemmer == _LATIN:
         stemmer = language.stemmer
-        for ending, replacement in language.endings.items():
+        for ending, replacement in language.accent_endings:
             if word.endswith(ending):
                 word = word.removesuffix(ending) + replacement
     if not stemmer or len(word) > _LONGEST_WORD or not word.isalpha():

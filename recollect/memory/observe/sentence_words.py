@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from recollect.language.languages.english import ENGLISH
-from recollect.language.languages.french import FRENCH
-from recollect.language.languages.german import GERMAN
-from recollect.language.languages.spanish import SPANISH
+from recollect.language.languages import ENGLISH, FRENCH, GERMAN, SPANISH
 from recollect.language.text import non_ascii_characters, tokens
 from recollect.language.words.stem import stem
 
@@ -55,12 +52,11 @@ niet dat
 _CACHED_WORDS = 60_000
 
 
-_FOREIGN_WORDS = frozenset(
-    word
-    for language in (GERMAN, FRENCH, SPANISH)
-    for word in language.stop_words
-    if len(word) > 1 and word not in ENGLISH.stop_words
-)
+@cache
+def _foreign_words() -> frozenset[str]:
+    """Function words that English does not have."""
+    words = GERMAN.stop_words | FRENCH.stop_words | SPANISH.stop_words
+    return frozenset(word for word in words - ENGLISH.stop_words if len(word) > 1)
 
 
 class Words(NamedTuple):
@@ -138,7 +134,7 @@ def split_words(text: str) -> Words:
     text_terms = _stems(all_words)
     is_plain = text.isascii() or all(map(_is_symbol, non_ascii_characters(text)))
     distinct_words = frozenset(all_words)
-    is_foreign = not is_plain or not _FOREIGN_WORDS.isdisjoint(distinct_words)
+    is_foreign = not is_plain or not _foreign_words().isdisjoint(distinct_words)
     return Words(distinct_words, text_terms, frozenset(text_terms), is_plain, is_foreign)
 
 

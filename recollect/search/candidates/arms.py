@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH
 from recollect.language.queries.addressee import is_to_assistant
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
 from recollect.language.queries.query_tree import And, Node, Or, Word, excludes_words

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from recollect.errors import SearchTimeout
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_tree import Node, Word
 from recollect.model.search import Filter
 from recollect.search.candidates.deadline import Deadline

@@ -21,9 +21,7 @@ from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import NamedTuple
 
-from recollect.language.languages import LATIN
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.query_tree import Word
 from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.stem import stem

@@ -16,7 +16,7 @@ from datetime import date, datetime, timedelta
 from functools import cache
 
 from recollect.errors import SearchTimeout
-from recollect.language.languages.base import Language
+from recollect.language.languages import Language
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.queries.query import Mention, Query, parse_query
 from recollect.language.queries.query_tree import Or, Word

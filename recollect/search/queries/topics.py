@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from recollect.language.detection import unspaced_language
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.intent import KEYWORDS, classify, is_identifier
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word

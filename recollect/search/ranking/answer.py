@@ -9,10 +9,10 @@ The tense, the person and preferences are recognized in English only.
 from __future__ import annotations
 
 from functools import cache
+from itertools import chain
 
 from recollect.language.detection import language_of
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.text import indexable
 
 _FIRST_PERSON_WORDS = "i me my mine myself we us our ours im ive"
@@ -43,7 +43,7 @@ LIKING = 32
 
 def traits(word: str) -> int:
     """The traits of a word. It has ANSWER only in the context of a question."""
-    flags = _TRAITS.get(word, 0)
+    flags = _traits_by_word().get(word, 0)
     if word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST:
         flags |= PAST
     if word.isdigit():
@@ -51,6 +51,7 @@ def traits(word: str) -> int:
     return flags
 
 
+@cache
 def _traits_by_word() -> dict[str, int]:
     table: dict[str, int] = {}
     for trait, words in (
@@ -62,9 +63,6 @@ def _traits_by_word() -> dict[str, int]:
         for word in words:
             table[word] = table.get(word, 0) | trait
     return table
-
-
-_TRAITS = _traits_by_word()
 
 
 class AnswerType:
@@ -91,7 +89,7 @@ def _times(language: Language) -> frozenset[str]:
         return frozenset()
     times = language.times
     adverbs = [moment for moment in times.moments if " " not in moment]
-    names = [*times.months, *times.weekdays, *times.units, *adverbs]
+    names = [*chain(*times.months, *times.weekdays), *times.units, *adverbs]
     if language is ENGLISH:
         names.append(_MORE_TIMES)
     return frozenset(indexable(" ".join(names)).split())
@@ -103,5 +101,5 @@ def _numbers(language: Language) -> frozenset[str]:
     if language.unspaced:
         return frozenset()
     if language is ENGLISH:
-        return frozenset(" ".join([*language.times.numbers, _MORE_NUMBERS]).split())
-    return frozenset(indexable(" ".join(language.times.numbers[1:])).split())
+        return frozenset([*chain(*language.times.numbers), *_MORE_NUMBERS.split()])
+    return frozenset(indexable(" ".join(chain(*language.times.numbers[1:]))).split())

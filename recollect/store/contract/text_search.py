@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_tree import Node, Word
 from recollect.model.search import Filter
 from recollect.store.contract.marks import reader

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recollect.language.languages.base import Language
+from recollect.language.languages import Language
 from recollect.store.base import Store
 
 _MIN_PART = 4  # letters
@@ -27,9 +27,9 @@ class Parts(NamedTuple):
 
 def split_compounds(words: Sequence[str], store: Store, language: Language) -> dict[str, Parts]:
     """The parts of those words that are compounds of words in the library."""
-    if language.linking_elements is None:
+    if not language.joins_words:
         return {}
-    linking = language.linking_elements.split()
+    linking = language.linking_elements
     splits = {word: _splits(word, linking) for word in words if word.isalpha()}
     parts = {part for pairs in splits.values() for pair in pairs for part in pair}
     forms = forms_in_library(sorted(parts), store, language)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from recollect.language.languages.base import Language
+from recollect.language.languages import Language
 from recollect.language.words.derivation import possible_relatives
 from recollect.store.base import Store
 

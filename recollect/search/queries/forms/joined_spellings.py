@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from recollect.language.text import is_unspaced, tokens
-from recollect.search.queries.forms.joined_words import LINKING_ELEMENTS
+from recollect.search.queries.forms.joined_words import linking_elements
 
 _MOST_WORDS = 4
 _MIN_PART = 4  # letters of each part of a compound
@@ -41,7 +41,7 @@ def compounds_of(first: str, second: str) -> list[str]:
         return []
     if is_unspaced(first) or is_unspaced(second):
         return []
-    links = ["", *LINKING_ELEMENTS]
+    links = ["", *linking_elements()]
     return [
         f"{modifier}{link}{head}"
         for modifier, head in ((first, second), (second, first))

@@ -9,6 +9,7 @@ also end with the word: a library seldom has both parts of "Krankenversicherung"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 from recollect.language.languages import LATIN
 from recollect.store.base import Store
@@ -21,10 +22,12 @@ _MAX_REST = 40  # letters that are split into words
 _MIN_HEAD = 6  # letters of a last part; shorter ones are often the end of another word
 _MIN_MODIFIER = 4  # letters before it; shorter ones are often prefixes, as in "Ein-richtung"
 _MOST_WORDS = 50
-LINKING_ELEMENTS = sorted(
-    {element for language in LATIN for element in (language.linking_elements or "").split()}
-)
-"""What may stand between the parts of compounds in any language."""
+
+
+@cache
+def linking_elements() -> list[str]:
+    """What may stand between the parts of compounds in any language."""
+    return sorted({element for language in LATIN for element in language.linking_elements})
 
 
 def longer_words(part: str, store: Store) -> list[str]:
@@ -98,7 +101,7 @@ def _words_of_library(texts: Iterable[str], store: Store) -> set[str]:
     """The texts that are words of the library, perhaps with a linking element after the word."""
     words: dict[str, set[str]] = {}
     for text in texts:
-        forms = {text, *(text.removesuffix(element) for element in LINKING_ELEMENTS)}
+        forms = {text, *(text.removesuffix(element) for element in linking_elements())}
         words[text] = {form for form in forms if len(form) >= _MIN_LIBRARY_WORD}
     candidates = set().union(*words.values())
     if not candidates:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from recollect.language.languages import LATIN
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.intent import KEYWORDS, classify
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
@@ -18,16 +16,6 @@ from recollect.search.queries.term_weights import with_more_forms
 from recollect.search.queries.terms import Form, Term
 from recollect.store.base import Store
 
-# Words of each language that almost every longer text has. Few are words of another one: a language
-# that the library does not have costs a lookup, and finds nothing.
-_FREQUENT_WORDS = {
-    "de": ("und", "nicht", "ist", "der"),
-    "fr": ("les", "dans", "est", "une"),
-    "es": ("los", "pero", "una", "muy"),
-    "it": ("che", "gli", "sono", "della"),
-    "pt": ("nao", "uma", "muito", "dos"),
-    "nl": ("het", "een", "niet", "zijn"),
-}
 _MIN_SHARE = 0.01  # of the passages
 
 
@@ -54,17 +42,17 @@ def joining_languages(store: Store, query: Query) -> list[Language]:
     languages = [query.language]
     if query.language is ENGLISH and classify(query.rest) == KEYWORDS:
         languages = languages_of(store)
-    return [language for language in languages if language.linking_elements is not None]
+    return [language for language in languages if language.joins_words]
 
 
 def languages_of(store: Store) -> list[Language]:
     """The languages of a library, other than English and those written without spaces."""
-    languages = [language for language in LATIN if language.code in _FREQUENT_WORDS]
-    words = [Word(word) for language in languages for word in _FREQUENT_WORDS[language.code]]
+    frequent = {language: language.fields.words("frequent_words") for language in LATIN[1:]}
+    words = [Word(word) for names in frequent.values() for word in names]
     frequencies, passages = store.frequencies(words)
     by_word = dict(zip((word.text for word in words), frequencies, strict=True))
     return [
         language
-        for language in languages
-        if max(by_word[word] for word in _FREQUENT_WORDS[language.code]) > _MIN_SHARE * passages
+        for language, names in frequent.items()
+        if max(by_word[word] for word in names) > _MIN_SHARE * passages
     ]

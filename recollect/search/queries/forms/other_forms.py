@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.intent import KEYWORDS, classify, identifiers
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word

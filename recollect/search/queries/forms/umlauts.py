@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.language.languages.base import Language
+from recollect.language.languages import Language
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, Or, Word
 from recollect.language.words.umlauts import transcriptions, with_umlauts

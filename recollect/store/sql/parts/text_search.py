@@ -6,8 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_tree import Node, Word
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.words.spelling import neighbours

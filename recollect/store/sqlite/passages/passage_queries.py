@@ -9,8 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from recollect.errors import SearchTimeout
-from recollect.language.languages.base import Language
-from recollect.language.languages.english import ENGLISH
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.text import fold
 from recollect.language.words.stem import related_words, stem
 from recollect.model.search import Filter

@@ -1,1 +1,0 @@
-"""The periods that a text names: encoded words, rules, and what the rules mean."""
