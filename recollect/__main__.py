@@ -27,7 +27,7 @@ def main() -> int:
     arguments = sys.argv[1:]
     command, options = _split_command(arguments)
     if command == "mcp":
-        from recollect.serve.mcp.transports.stdio import main as serve
+        from recollect.serve.mcp.stdio import main as serve
 
         return serve(options)
     if command == "hook":

@@ -11,7 +11,7 @@ from typing import Any
 
 START = """
 import sys
-from recollect.serve.mcp.transports.stdio import main
+from recollect.serve.mcp.stdio import main
 sys.exit(main(sys.argv[1:]))
 """
 

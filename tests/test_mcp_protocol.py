@@ -15,7 +15,7 @@ from lazy_import import LazyModule
 from recollect import __version__
 from recollect.serve.mcp import protocol
 from recollect.serve.mcp.catalog import Catalog
-from recollect.serve.mcp.context import Answer, Context, LocalLibrary, ToolError, TooManyCalls
+from recollect.serve.mcp.context import Answer, Context, LocalLibrary, ToolError
 from recollect.serve.mcp.jsonrpc import RpcError, decode, encode
 from recollect.serve.mcp.protocol import (
     BUS_INSTRUCTIONS,
@@ -45,8 +45,6 @@ class FakeCatalog(Catalog):
             raise ToolError("Error: refused")
         if "crash" in arguments:
             raise RuntimeError("secret")
-        if "limited" in arguments:
-            raise TooManyCalls(7)
         if "steps" in arguments:
             for step in range(arguments["steps"]):
                 context.progress(step + 1, arguments["steps"], "looking")
@@ -285,14 +283,6 @@ def test_a_structured_answer_is_also_text(dispatcher: Dispatcher) -> None:
     for version in HANDSHAKE:
         methods.parse_server_result("tools/call", version, answer)
     methods.parse_server_result("tools/call", MODERN, {**answer, "resultType": "complete"})
-
-
-def test_a_call_over_the_rate_limit_says_when_to_retry(dispatcher: Dispatcher) -> None:
-    for envelope in ({}, modern()):
-        params = {**envelope, "name": "conversation_search", "arguments": {"limited": 1}}
-        answer = ask(dispatcher, "tools/call", params)
-        assert code(answer) == -32000
-        assert answer["error"]["data"] == {"retryAfter": 7}
 
 
 def test_a_dotted_name_is_accepted_but_never_listed(dispatcher: Dispatcher) -> None:

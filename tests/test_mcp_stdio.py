@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 from mcp_server import START, call, command, request, running
 
 import recollect
+from recollect.serve.mcp import stdio
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.transports import stdio
-from recollect.serve.mcp.transports.stdio import Connection, main, read_lines
+from recollect.serve.mcp.stdio import Connection, main, read_lines
 from recollect.settings import LIMITS
 
 # A server whose tool calls never return, and print a line that must not reach the client.
 STUCK = """
 import sys, threading
 from recollect.serve.mcp import catalog
-from recollect.serve.mcp.transports import stdio
+from recollect.serve.mcp import stdio
 def wait(self, name, context, arguments):
     print("a stray line")
     threading.Event().wait()
@@ -41,7 +41,7 @@ sys.exit(stdio.main(sys.argv[1:]))
 BROKEN = """
 import sys
 from recollect.serve.mcp import catalog
-from recollect.serve.mcp.transports import stdio
+from recollect.serve.mcp import stdio
 def fail(self, name, context, arguments):
     raise LookupError("the reason")
 catalog.Catalog.call = fail

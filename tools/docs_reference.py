@@ -97,7 +97,7 @@ def _command_parts(command: argparse.ArgumentParser) -> Iterator[str]:
 
 def _mcp_help() -> str:
     """The help of the one command that does not use argparse, so that it starts fast."""
-    from recollect.serve.mcp.transports import stdio
+    from recollect.serve.mcp import stdio
 
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):

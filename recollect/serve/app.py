@@ -28,7 +28,7 @@ from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
 from recollect.serve.http.service import Service
-from recollect.serve.mcp.transports import streamable_http as mcp
+from recollect.serve.mcp import streamable_http as mcp
 from recollect.serve.rest import (
     bus_routes,
     change_routes,

@@ -53,10 +53,8 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "POST /sessions/{id}/end": (WRITE, CONVERSATIONS),
     # Each tool decides; see the tests of tools.
     "POST /mcp": (ANY, NONE),
-    "GET /mcp": (ANY, NONE),
     "DELETE /mcp": (ANY, NONE),
     "POST /mcp/{profile}": (ANY, NONE),
-    "GET /mcp/{profile}": (ANY, NONE),
     "DELETE /mcp/{profile}": (ANY, NONE),
     "WEBSOCKET /mcp/ws": (ANY, NONE),
     "WEBSOCKET /mcp/{profile}/ws": (ANY, NONE),

@@ -31,7 +31,7 @@ from states import settle
 import recollect
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.library import Library
-from recollect.serve.mcp.sessions import Session
+from recollect.serve.mcp.client_sessions import Session
 
 # -- results ------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from recollect.knowledge.retrieval import Retrieval
 from recollect.library import Library
 from recollect.serve.http.service import Service
 from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.sessions import Session
 
 SEARCH = {"query", "limit", "offset", "snippet_length"}
 PARAMETERS = {

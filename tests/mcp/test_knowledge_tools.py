@@ -14,7 +14,7 @@ from recollect.errors import SearchTimeout
 from recollect.knowledge.api import Knowledge
 from recollect.library import Library
 from recollect.model.audience import MASK
-from recollect.serve.mcp.sessions import Session
+from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.rest.knowledge_schemas import ResultItem
 
 KEYS = set(ResultItem.model_fields)

@@ -10,8 +10,8 @@ from tool_calls import Caller, MakeCaller
 
 from recollect.library import Library
 from recollect.model.audience import MASK
+from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import READ
-from recollect.serve.mcp.sessions import Session
 from recollect.serve.mcp.tools.recall import searching
 from recollect.serve.mcp.tools.recall.budget import Budget, count_tokens, cut
 

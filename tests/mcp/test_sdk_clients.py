@@ -88,7 +88,7 @@ def test_the_python_sdk_talks_to_the_app_without_a_socket(
     )
     assert (report["version"], report["tools"]) == (version, ["conversation_search"])
     assert report["answer"] == ("No matching messages.", False)
-    asyncio.run(app.state.mcp.close())
+    app.state.mcp.close()
     service.drain()
     service.close()
 

@@ -38,7 +38,7 @@ from wire import (
 from recollect.serve.http import client_connections
 from recollect.serve.http.checks import exchange
 from recollect.serve.identity.accounts import revoke
-from recollect.serve.mcp.transports import calls, websocket
+from recollect.serve.mcp import calls, websocket
 from recollect.settings import LIMITS
 
 

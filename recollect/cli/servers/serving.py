@@ -149,7 +149,7 @@ def define_mcp(command: argparse.ArgumentParser) -> None:
 
 
 def run_mcp(arguments: argparse.Namespace) -> int:
-    from recollect.serve.mcp.transports.stdio import main as serve_agents
+    from recollect.serve.mcp.stdio import main as serve_agents
 
     options = {"--home": arguments.home, "--user": arguments.user}
     return serve_agents([f"{flag}={value}" for flag, value in options.items() if value is not None])

@@ -26,7 +26,6 @@ from recollect.serve.http.tasks import Tasks
 from recollect.serve.identity.auth import Authenticator
 from recollect.serve.identity.jwt_settings import JwtSettings
 from recollect.store.api_keys import ApiKeys
-from recollect.store.shared.limits import LimitStore
 
 _SCHEMES = ("http", "https")
 
@@ -149,10 +148,9 @@ class Service:
         )
         self.libraries = Libraries(place, open_library=self._job_system.open_library)
         self.keys: ApiKeys = keys(place)
-        limits = LimitStore(self.shared)
-        self.limiter = Limiter(self.config.rate_per_minute, clock, store=limits)
+        self.limiter = Limiter(self.config.rate_per_minute, clock)
         self.auth = Authenticator(
-            self.keys, self.config.jwt, self.config.host, self.config.user, clock, limits=limits
+            self.keys, self.config.jwt, self.config.host, self.config.user, clock
         )
         self.metrics = Metrics(self.libraries)
         self.events = Events(self.libraries, self.changes, self.draining)
@@ -205,7 +203,6 @@ class Service:
         self.libraries.close()
         self.auth.close()
         self.keys.close()
-        self.limiter.close()
         self.shared.close()
         self.changes.close()
 

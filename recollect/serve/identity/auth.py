@@ -8,7 +8,6 @@ one.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import time
 from collections import OrderedDict
@@ -36,9 +35,6 @@ from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import check_session, cookie_values, new_session
 from recollect.settings import LIMITS, default_user
 from recollect.store.api_keys import ApiKey, ApiKeys, KeysUnavailable, Session
-from recollect.store.shared.limits import LimitStore
-
-log = logging.getLogger(__name__)
 
 FAILURES_PER_MINUTE = 30
 KEY_CHECK_SECONDS = 1.0
@@ -48,8 +44,6 @@ FAILURE_LOG_SECONDS = 60.0
 MAX_VALID_CREDENTIALS = 1_024
 THREADS = 8
 _INVALID = "This key or token is invalid: it is unknown, revoked or expired."
-
-_FAILURES = "failures"
 
 T = TypeVar("T")
 RawHeaders = Sequence[tuple[bytes, bytes]]
@@ -76,7 +70,6 @@ class Authenticator:
         user: str = "",
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
-        limits: LimitStore | None = None,
     ) -> None:
         self._keys = keys
         self._tokens: Tokens | None = None
@@ -91,9 +84,7 @@ class Authenticator:
         self._failure_logged_at = -math.inf
         self._valid: OrderedDict[bytes, None] = OrderedDict()
         """Hashes of credentials that were valid. They are exempt from the limit on failures."""
-        self._failures = Buckets(FAILURES_PER_MINUTE, FAILURES_PER_MINUTE, clock)
-        self._limits = limits
-        """Failures at all servers."""
+        self._failures = Buckets(FAILURES_PER_MINUTE, clock)
         self._threads = ThreadPoolExecutor(THREADS, "recollect-auth")
 
     async def authenticate(self, headers: RawHeaders, peer: str) -> tuple[Principal, str | None]:
@@ -129,29 +120,13 @@ class Authenticator:
             principal = await self._in_thread(lambda: self.identify(text))
         except Unauthorized:
             self._valid.pop(digest, None)
-            await self._count_failure(network)
+            self._failures.take(network)
             raise
         self._valid[digest] = None
         self._valid.move_to_end(digest)
         if len(self._valid) > MAX_VALID_CREDENTIALS:
             self._valid.popitem(last=False)
         return principal
-
-    async def _count_failure(self, network: str) -> None:
-        """Count a failure here and at all servers. Only then is the client told about it, so it
-        cannot try more credentials by using more servers."""
-        self._failures.take(network)
-        limits = self._limits
-        if limits is None:
-            return
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(
-                self._threads, lambda: self._failures.report(_FAILURES, network, limits)
-            )
-        except RecollectError as error:
-            # Until the database can be used again, each server counts by itself.
-            log.info("Invalid credentials are not counted together: %s", type(error).__name__)
 
     async def is_still_valid(self, principal: Principal, text: str) -> bool:
         """Whether a credential is still valid and still belongs to the same principal."""

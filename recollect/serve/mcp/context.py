@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from recollect.library import Library
     from recollect.model.audience import Audience, Labelled
     from recollect.model.documents import Summary
-    from recollect.serve.mcp.sessions import Session
+    from recollect.serve.mcp.client_sessions import Session
     from recollect.store.audit_log import Actor
     from recollect.store.shared.changes import ChangeWaiter
 
@@ -38,7 +38,7 @@ class NoLibrary(ToolError):
     """Nothing was imported yet."""
 
 
-class TooManyCalls(Exception):
+class TooManyCalls(ToolError):
     """The user exceeded a rate limit."""
 
     def __init__(self, retry_after: int) -> None:
@@ -183,7 +183,7 @@ class LocalLibrary:
         `config` holds the client's preferences, not yet validated.
         """
         from recollect.knowledge.preferences import parse_preferences
-        from recollect.serve.mcp.sessions import Session
+        from recollect.serve.mcp.client_sessions import Session
 
         with self._lock:
             if self._session is None:

@@ -147,9 +147,6 @@ class Dispatcher:
             result = self._result(method, params, context)
         except RpcError as error:
             return error_response(request_id, error)
-        except TooManyCalls as error:
-            data = {"retryAfter": error.retry_after}
-            return error_response(request_id, RpcError(TOO_BUSY, str(error), data=data))
         return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
     def _result(self, method: str, params: Object, context: Context) -> Object:
@@ -265,8 +262,6 @@ class Dispatcher:
             return self.catalog.call(name, context, arguments), False
         except ToolError as error:
             return str(error), True
-        except TooManyCalls:
-            raise
         except Exception:  # a bug in one tool must not end the session
             _log_exception(f"Tool {name} failed")
             return "Error: the tool failed. See the server log for details.", True
@@ -323,9 +318,12 @@ class Dispatcher:
         self._require_conversations("resources")
         if READ not in request.context.scopes:
             raise RpcError(INVALID_REQUEST, "This API key may not read")
-        request.context.admit("resources", writes=False)
         try:
+            request.context.admit("resources", writes=False)
             return read()
+        except TooManyCalls as error:
+            data = {"retryAfter": error.retry_after}
+            raise RpcError(TOO_BUSY, str(error), data=data) from error
         except (ToolError, RecollectError) as error:
             raise RpcError(INTERNAL_ERROR, str(error)) from error
         except Exception as error:  # as for tools

@@ -27,17 +27,13 @@ from recollect.store.shared import (
     budgets,
     exclusions,
     jobs,
-    limits,
     open_libraries,
     sessions,
-    streams,
     uploads,
 )
 
 SHARED_TABLES = (
-    limits.TABLES,
     sessions.TABLES,
-    streams.TABLES,
     jobs.TABLES,
     uploads.TABLES,
     open_libraries.TABLES,

@@ -1,4 +1,4 @@
-"""MCP sessions, and the requests that their clients cancelled.
+"""MCP sessions.
 
 A session is stored under a digest of its user and key, so that the database contains no keys.
 Calls of one session may run at the same time, also on several servers. So a call does not replace
@@ -18,7 +18,6 @@ from recollect.store.shared.database import Rows, SharedDatabase, Tables, Transa
 
 MAX_SEEN = 1_000
 MAX_QUERIES = 10
-CANCELLATION_SECONDS = 60
 _EVERYTHING = 1_000_000_000
 _JSON_FIELDS = ("client", "version", "profile", "preferences", "queries")
 _COLUMNS = "data, seen"
@@ -35,12 +34,6 @@ TABLES = Tables(
         )""",
         "create index session_owner on session (owner, used_at)",
         "create index session_used_at on session (used_at)",
-        """create table cancellation (
-          session text not null,
-          request text not null,
-          cancelled_at bigint not null,
-          primary key (session, request)
-        )""",
     ),
     is_durable=False,
 )
@@ -167,47 +160,6 @@ class SessionStore:
         """End a session. Returns whether there was one."""
         statement = "delete from session where id = ? returning id"
         return bool(self._execute(statement, (session_id(user, key),)))
-
-    def keep(self, ids: Sequence[str]) -> set[str]:
-        """Which of these sessions have not ended. They are in use, so they do not expire."""
-        with self._database.transaction(TABLES) as db:
-            condition, value = db.in_list(ids)
-            db.run(
-                f"update session set used_at = {db.now} "
-                f"where id in ({condition}) and used_at < {db.now} - ?",
-                (value, self._limits.touch_interval),
-            )
-            rows = db.rows(f"select id from session where id in ({condition})", (value,))
-        return {id for (id,) in rows}
-
-    # -- cancelled requests ---
-
-    def cancel(self, user: str, key: str, request: str) -> None:
-        """Tell the server that works on a request, given as JSON, to stop."""
-        with self._database.transaction(TABLES) as db:
-            db.run(
-                f"delete from cancellation where cancelled_at < {db.now} - ?",
-                (CANCELLATION_SECONDS * 1_000_000,),
-            )
-            db.run(
-                "insert into cancellation (session, request, cancelled_at) "
-                f"values (?, ?, {db.now}) on conflict do nothing",
-                (session_id(user, key), request),
-            )
-
-    def cancelled_requests(self, ids: Sequence[str]) -> list[tuple[str, str]]:
-        """The cancelled requests of these sessions: the id of the session, and the request."""
-        with self._database.transaction(TABLES) as db:
-            condition, value = db.in_list(ids)
-            rows = db.rows(
-                f"select session, request from cancellation where session in ({condition})",
-                (value,),
-            )
-        return [(session, request) for session, request in rows]
-
-    def forget_cancellation(self, id: str, request: str) -> None:
-        statement = "delete from cancellation where session = ? and request = ?"
-        self._execute(statement, (id, request))
 
     # -- bounds ---
 

@@ -7,8 +7,8 @@ from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Hit
 from recollect.serve.masking import mask_hit, mask_passage
+from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.sessions import Session
 from recollect.serve.mcp.tools.recall.budget import Budget
 from recollect.serve.mcp.tools.recall.labels import day, heading, one_line, speaker
 from recollect.serve.mcp.tools.recall.references import hit_reference

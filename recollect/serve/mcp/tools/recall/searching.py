@@ -11,8 +11,8 @@ from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search.candidates.pool import NEAREST
 from recollect.search.evidence import UNRELATED
+from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.sessions import Session
 from recollect.serve.mcp.tools.recall.budget import Budget
 from recollect.serve.mcp.tools.recall.conversation_lines import (
     BY_MEANING,

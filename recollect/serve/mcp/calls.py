@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, QueryParams
@@ -23,21 +23,20 @@ from recollect.errors import RecollectError, StoreBusy
 from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http.checks import limits
 from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.json_response import encode_json
 from recollect.serve.identity.principal import LOCAL, WRITE, Principal
 from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.client_sessions import Session, Sessions, is_key
 from recollect.serve.mcp.context import Context, Notify, TooManyCalls
 from recollect.serve.mcp.jsonrpc import (
     INTERNAL_ERROR,
     TOO_BUSY,
+    Json,
     RpcError,
     error_response,
     params_of,
     request_id_of,
 )
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.sessions import Session, Sessions, is_key
-from recollect.serve.mcp.transports.shared_calls import SharedCalls
 from recollect.settings import LIMITS
 from recollect.store.audit_log import current_actor
 
@@ -50,14 +49,11 @@ if TYPE_CHECKING:
     from recollect.store.shared.changes import ChangeWaiter
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 THREADS = 48
-DATABASE_THREADS = 8
-"""For sessions and streams. Calls that wait for messages may occupy all of the other threads."""
+"""Calls that wait for messages may occupy most of them (see the bus tools)."""
 SESSION_HEADER = "mcp-session-id"
 CONFIG_HEADER = "mcp-config"
-TICK_SECONDS = 1.0
 
 
 class ServiceContext(Context):
@@ -73,7 +69,6 @@ class ServiceContext(Context):
         )
         self._service = service
         self._principal = principal
-        self._is_local = principal.credential == LOCAL
         self.refusal: str | None = None
         """Why the server is too busy for this call. Its tool gets this instead of a library."""
         self.actor = current_actor()
@@ -90,7 +85,7 @@ class ServiceContext(Context):
     @property
     def place(self) -> Path | str | None:
         """Without authentication, the server belongs to one local user, like `recollect mcp`."""
-        if self._is_local and self.refusal is None:
+        if self._principal.credential == LOCAL and self.refusal is None:
             return self._service.place
         return None
 
@@ -110,10 +105,11 @@ class ServiceContext(Context):
     def can_reach(self, document: Summary) -> bool:
         return self._principal.can_reach(document)
 
+    def is_cancelled(self) -> bool:
+        return super().is_cancelled() or self._service.draining.is_set()
+
     def admit(self, tool: str, *, writes: bool) -> None:
-        group = limits.SEARCH
-        if writes:
-            group = limits.WRITE
+        group = limits.WRITE if writes else limits.SEARCH
         retry_after = self._service.limiter.take((self.user, tool), group)
         if retry_after:
             self._service.metrics.rate_limited.labels(group).inc()
@@ -162,52 +158,22 @@ class Caller:
                 self.own_key = key
 
 
-class Reply(NamedTuple):
-    """An answer as JSON, without a body if none is due; for an error also its code, and when to
-    retry."""
-
-    body: bytes | None = None
-    error_code: int | None = None
-    retry_after: int | None = None
-
-    @classmethod
-    def from_answer(cls, answer: Any) -> Reply:
-        if answer is None:
-            return cls()
-        error: dict[str, Any] = {}
-        if isinstance(answer, dict):
-            error = answer.get("error", {})
-        retry_after = None
-        if isinstance(error.get("data"), dict):
-            retry_after = error["data"].get("retryAfter")
-        return cls(encode_json(answer), error.get("code"), retry_after)
-
-
 class CallServer:
     """The MCP side of one server: sessions, catalogs and running calls."""
 
     def __init__(self, service: Service) -> None:
         self.sessions = Sessions(service.shared)
         self.service = service
+        self.running: dict[tuple[str, str, Any], Callable[[], None]] = {}
+        """How to cancel the calls of sessions, by user, session and request id."""
         self._catalog = Catalog()
         self._threads = ThreadPoolExecutor(THREADS, "recollect-mcp")
-        self._database_threads = ThreadPoolExecutor(DATABASE_THREADS, "recollect-mcp-database")
-        self.shared_calls = SharedCalls(self.sessions, service, self.in_database_thread)
-        self._running: Counter[str] = Counter()
+        self._calls: Counter[str] = Counter()
         self._connections: Counter[str] = Counter()
-        self._contexts: set[Context] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_watching = False
 
-    async def close(self) -> None:
-        await self.shared_calls.finish()
+    def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._database_threads.shutdown(wait=False, cancel_futures=True)
-
-    async def in_database_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run something that waits for the shared database."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._database_threads, work, *arguments)
 
     def catalog_for(self, profile: str | None, principal: Principal) -> Catalog:
         """The tools of a profile that a credential may use. Raises Problem if there is no such
@@ -227,107 +193,86 @@ class CallServer:
 
     async def work(
         self, caller: Caller, dispatcher: Dispatcher, message: Any, context: ServiceContext
-    ) -> Reply:
-        """Answer a message that may take long. Never raises."""
-        self._contexts.add(context)
-        self.watch()
+    ) -> Json | None:
+        """Answer a message that may take long, or None if no answer is due. Never raises."""
+        loop = asyncio.get_running_loop()
+        arguments = (caller, dispatcher, message, context)
         try:
             with self._count_call(caller.user):
                 if not _is_search(message):
-                    return await self._run_in_thread(caller, dispatcher, message, context)
+                    return await loop.run_in_executor(self._threads, self._run, *arguments)
                 async with caller.turn:
-                    return await self._run_in_thread(caller, dispatcher, message, context)
+                    return await loop.run_in_executor(self._threads, self._run, *arguments)
         except Problem as problem:
             if isinstance(message, dict) and message.get("method") == "tools/call":
                 # SDKs throw protocol errors. So the tool answers, in the words of its contract.
                 context.refusal = problem.detail
-                return Reply.from_answer(dispatcher.handle(message, context))
+                return dispatcher.handle(message, context)
             data = {"retryAfter": problem.retry_after}
-            rpc_error = RpcError(TOO_BUSY, problem.detail, data=data)
+            error = RpcError(TOO_BUSY, problem.detail, data=data)
         except Exception:  # the client must get a response to every request
             logger.exception("An MCP request failed")
-            rpc_error = RpcError(
+            error = RpcError(
                 INTERNAL_ERROR, "An internal error occurred. See the server log for details."
             )
-        finally:
-            self._contexts.discard(context)
-        return Reply.from_answer(error_response(request_id_of(message), rpc_error))
+        return error_response(request_id_of(message), error)
 
-    async def _run_in_thread(
+    def _run(
         self, caller: Caller, dispatcher: Dispatcher, message: Any, context: ServiceContext
-    ) -> Reply:
-        def run() -> Reply:
-            if context.is_cancelled():
-                return Reply()
-            if caller.own_key is not None and context.session is None:
-                context.use_session(self.sessions.get_or_create(caller.user, caller.own_key))
-            try:
-                return Reply.from_answer(dispatcher.handle(message, context))
-            except Exception:  # an ordinary error is handled by the caller
-                raise
-            except BaseException as error:  # such as SystemExit: it must not end the server
-                raise RuntimeError(f"A tool raised {error!r}") from error
-            finally:
-                self._save_session(caller.user, context.session)
-
-        return await asyncio.get_running_loop().run_in_executor(self._threads, run)
-
-    def _save_session(self, user: str, session: Session | None) -> None:
-        """Store what the session is to remember. The answer does not depend on it."""
-        if session is None or not session.key:
-            return
+    ) -> Json | None:
+        """In a thread."""
+        if context.is_cancelled():
+            return None
+        if caller.own_key is not None and context.session is None:
+            context.use_session(self.sessions.get_or_create(caller.user, caller.own_key))
         try:
-            self.sessions.save(user, session)
-        except RecollectError as error:
-            logger.warning("An MCP session was not saved: %s", error)
-
-    def watch(self) -> None:
-        """While calls run or clients listen, watch for a shutdown and for what other servers do."""
-        if not self._is_watching:
-            self._is_watching = True
-            self.start(self._watch())
-
-    async def _watch(self) -> None:
-        try:
-            while self._contexts or self.shared_calls.are_watched:
-                if self.service.draining.is_set():
-                    break
-                await asyncio.sleep(TICK_SECONDS)
-                await self.shared_calls.check()
-            if self.service.draining.is_set():
-                for context in self._contexts:
-                    context.cancel()
+            return dispatcher.handle(message, context)
+        except Exception:  # an ordinary error is handled by the caller
+            raise
+        except BaseException as error:  # such as SystemExit: it must not end the server
+            raise RuntimeError(f"A tool raised {error!r}") from error
         finally:
-            self._is_watching = False
+            session = context.session
+            if session is not None and session.key:
+                try:
+                    self.sessions.save(caller.user, session)
+                except RecollectError as error:  # the answer does not depend on it
+                    logger.warning("An MCP session was not saved: %s", error)
 
-    def _count_call(self, user: str) -> _Count:
-        is_full = self._running.total() >= LIMITS.mcp_calls
-        if is_full or self._running[user] >= LIMITS.mcp_calls_each_user:
+    @contextmanager
+    def _count_call(self, user: str) -> Iterator[None]:
+        most = (LIMITS.mcp_calls, LIMITS.mcp_calls_each_user)
+        if not _take(self._calls, user, *most):
             raise Problem(429, "Too many concurrent calls. Try again.", retry_after=1)
-        return _Count(self._running, user)
+        try:
+            yield
+        finally:
+            _release(self._calls, user)
 
-    def count_connection(self, user: str) -> _Count:
+    @contextmanager
+    def count_connection(self, user: str) -> Iterator[None]:
         """Count a connection that stays open. Raises Problem if there are too many."""
-        is_full = self._connections.total() >= LIMITS.mcp_connections
-        if is_full or self._connections[user] >= LIMITS.mcp_connections_each_user:
+        most = (LIMITS.mcp_connections, LIMITS.mcp_connections_each_user)
+        if not _take(self._connections, user, *most):
             raise Problem(429, "Too many MCP connections are open. Close some.", retry_after=30)
-        return _Count(self._connections, user)
+        try:
+            yield
+        finally:
+            _release(self._connections, user)
 
 
-class _Count:
-    """Counts one call or connection for the duration of a `with` block."""
+def _take(counter: Counter[str], user: str, total: int, each: int) -> bool:
+    """Count one, unless there are too many, in total or of the user."""
+    if counter.total() >= total or counter[user] >= each:
+        return False
+    counter[user] += 1
+    return True
 
-    def __init__(self, counter: Counter[str], user: str) -> None:
-        self._counter = counter
-        self._user = user
 
-    def __enter__(self) -> None:
-        self._counter[self._user] += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._counter[self._user] -= 1
-        if not self._counter[self._user]:
-            del self._counter[self._user]
+def _release(counter: Counter[str], user: str) -> None:
+    counter[user] -= 1
+    if not counter[user]:
+        del counter[user]
 
 
 def server_of(app: Starlette) -> CallServer:

@@ -16,6 +16,8 @@ from recollect.knowledge.preferences import parse_preferences
 from recollect.serve.http.checks import limits
 from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.json_response import encode_json
+from recollect.serve.mcp.calls import Caller, ServiceContext
+from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import TooManyCalls
 from recollect.serve.mcp.jsonrpc import (
     INVALID_REQUEST,
@@ -29,8 +31,6 @@ from recollect.serve.mcp.jsonrpc import (
     request_id_of,
 )
 from recollect.serve.mcp.protocol import Dispatcher, is_slow
-from recollect.serve.mcp.sessions import Session
-from recollect.serve.mcp.transports.calls import Caller, ServiceContext
 
 SUBPROTOCOL = "mcp"
 MAX_CALLS = 64
@@ -148,12 +148,15 @@ class _Connection:
 
     async def _work(self, key: Any, message: Any, context: ServiceContext) -> None:
         try:
-            reply = await self._caller.server.work(self._caller, self._dispatcher, message, context)
+            answer = await self._caller.server.work(
+                self._caller, self._dispatcher, message, context
+            )
         finally:
-            if self._calls.get(key) is context:
+            is_expected = self._calls.get(key) is context
+            if is_expected:
                 del self._calls[key]
-        if reply.body is not None and not context.is_cancelled():
-            self._send(reply.body)
+        if answer is not None and is_expected:  # otherwise the client has cancelled it
+            self._send(encode_json(answer))
 
     def _cancel(self, request_id: Any) -> None:
         if is_id(request_id):

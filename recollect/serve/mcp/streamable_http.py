@@ -1,0 +1,492 @@
+"""MCP over Streamable HTTP: both eras at `/mcp`, and at `/mcp/{profile}` for other profiles.
+
+Up to 2025-11-25, `initialize` starts a session, which the user's later requests name and DELETE
+ends. From 2026-07-28, each POST stands alone; a client that wants to be remembered sends a session
+key of its own choice, and headers repeat parts of the body, so that proxies can rely on them.
+
+An answer that is ready soon is plain JSON. A slow one, or one that reports progress, is an event
+stream if the client accepts both. A client that disconnects cancels its call. Errors of the
+protocol are JSON-RPC errors; other errors have the same shape as everywhere in the service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from recollect.knowledge.preferences import parse_preferences
+from recollect.serve.http.checks.limits import READ
+from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
+from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.json_response import encode_json
+from recollect.serve.mcp import websocket
+from recollect.serve.mcp.calls import SESSION_HEADER, Caller
+from recollect.serve.mcp.client_sessions import Session
+from recollect.serve.mcp.jsonrpc import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    TOO_BUSY,
+    UNSUPPORTED_VERSION,
+    Json,
+    RpcError,
+    decode,
+    error_response,
+    is_id,
+    meta_of,
+    notification,
+    params_of,
+    request_id_of,
+)
+from recollect.serve.mcp.protocol import (
+    BATCH_VERSION,
+    CAPABILITIES_KEY,
+    HANDSHAKE_VERSIONS,
+    STATELESS_VERSIONS,
+    VERSION_KEY,
+    Dispatcher,
+    is_slow,
+    is_stateless,
+    unsupported_version,
+)
+from recollect.store.shared.sessions import SessionState
+
+HEADER_MISMATCH = -32020
+CANCELLED = -32800
+VERSION_HEADER = "mcp-protocol-version"
+METHOD_HEADER = "mcp-method"
+NAME_HEADER = "mcp-name"
+JSON_SECONDS = 5.0  # then a client that accepts event streams gets one
+KEEP_ALIVE_SECONDS = 15.0
+MAX_NOTIFICATIONS = 256  # of one request; further progress is dropped
+EVENT_STREAM = "text/event-stream"
+JSON = "application/json"
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_NAME_PARAMS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The parameter that the header Mcp-Name repeats, by method."""
+_BASE64 = re.compile(r"=\?base64\?(.*)\?=")
+_STATUSES = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400,
+    UNSUPPORTED_VERSION: 400,
+    METHOD_NOT_FOUND: 404,
+    TOO_BUSY: 429,
+}
+
+
+class AcceptedTypes:
+    """What the Accept header of a request allows. Without the header, JSON."""
+
+    def __init__(self, header: str | None) -> None:
+        parts = (header or JSON).split(",")
+        types = {part.partition(";")[0].strip().lower() for part in parts}
+        self.json = not types.isdisjoint((JSON, "application/*", "*/*"))
+        self.events = not types.isdisjoint((EVENT_STREAM, "text/*", "*/*"))
+
+
+@route_policy(ANY_SCOPE, rate_limit=READ, body_limit="mcp_line_bytes", ends_streams=True)
+class Endpoint:
+    """The ASGI app of `/mcp`. `catalog` decides for each tool whether a credential may use it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller = Caller(scope)
+        if scope["method"] == "DELETE":
+            response = await _end_session(caller)
+        else:
+            response = await _answer_post(caller, receive)
+        await response(scope, receive, send)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    if hasattr(app.state, "mcp"):
+        app.state.mcp.close()
+        del app.state.mcp
+
+
+PATHS = ("/mcp", "/mcp/{profile}")
+# The edge calls these routes itself. Through FastAPI's router, calls are half as fast: see "MCP" in
+# bench/README.md. There is no GET: this server sends nothing unasked.
+ROUTES = [
+    Route(path, Endpoint(), methods=["POST", "DELETE"], include_in_schema=False) for path in PATHS
+]
+router = APIRouter(lifespan=_lifespan)
+router.routes.extend(ROUTES)
+for _path in PATHS:
+    router.add_websocket_route(f"{_path}/ws", websocket.endpoint)
+
+
+# -- sessions ---
+
+
+async def _end_session(caller: Caller) -> Response:
+    version, key = caller.headers.get(VERSION_HEADER), caller.session_key
+    if version in STATELESS_VERSIONS:
+        raise Problem(405, "In this protocol version every request is a POST.")
+    if version is not None and version not in HANDSHAKE_VERSIONS:
+        return _error_answer(None, unsupported_version(version))
+    if key is None:
+        raise Problem(
+            400,
+            f"Send the session id from the answer to initialize in the header {SESSION_HEADER}.",
+        )
+    await _find_session(caller, key)
+    await asyncio.to_thread(caller.server.sessions.end, caller.user, key)
+    for (user, session, _), cancel in list(caller.server.running.items()):
+        if (user, session) == (caller.user, key):
+            cancel()
+    return Response(status_code=200)
+
+
+async def _find_session(caller: Caller, key: str) -> Session:
+    session = await asyncio.to_thread(caller.server.sessions.get, caller.user, key)
+    if session is None:
+        raise Problem(404, "There is no such session. Start one with initialize.")
+    return session
+
+
+async def _start_session(caller: Caller, message: Any, dispatcher: Dispatcher) -> dict[str, str]:
+    """Start a session with what `initialize` negotiated. Returns the header that names it."""
+    config = parse_preferences(params_of(message).get("config"))
+    state = SessionState(
+        client=dispatcher.client,
+        version=dispatcher.version,
+        profile=dispatcher.catalog.profile,
+        preferences={**config, **caller.config},
+    )
+    create = caller.server.sessions.create
+    session = await asyncio.to_thread(create, caller.user, caller.session_key or "", state)
+    if session is None:
+        return {}
+    return {"Mcp-Session-Id": session.key}
+
+
+# -- POST ---
+
+
+async def _answer_post(caller: Caller, receive: Receive) -> Response:
+    accepts = _accepted_types(caller.headers)
+    message: Any = None
+    try:
+        message = decode(await _read_body(receive))
+        stateless = check_era(message, caller.headers)
+    except RpcError as error:
+        return _error_answer(request_id_of(message), error)
+    method = message.get("method") if isinstance(message, dict) else None
+    is_initialize = method == "initialize" and not stateless
+    if caller.session_key is not None and not is_initialize:
+        if stateless:
+            caller.own_key = caller.session_key
+        else:
+            caller.session = await _find_session(caller, caller.session_key)
+    caller.take_session_argument(message)
+    if isinstance(method, str) and "id" not in message:
+        _take_notification(caller, method, params_of(message))
+        return Response(status_code=202)
+    dispatcher = _dispatcher(caller, stateless)
+    if is_slow(message):
+        return CallAnswer(caller, dispatcher, message, accepts, stateless)
+    answer = dispatcher.handle(message, caller.context())
+    if answer is None:
+        return Response(status_code=202)
+    headers = {}
+    if is_initialize and "result" in answer:
+        headers = await _start_session(caller, message, dispatcher)
+    status = _status_of(answer, stateless)
+    if accepts.json or status != 200:
+        return Response(encode_json(answer), status, headers, JSON)
+    return Response(_event(answer), 200, {**STREAM_HEADERS, **headers}, EVENT_STREAM)
+
+
+def _accepted_types(headers: Headers) -> AcceptedTypes:
+    """Raises Problem if the request is no JSON, or accepts no answer."""
+    content_type = headers.get("content-type") or ""
+    if content_type.partition(";")[0].strip().lower() != JSON:
+        raise Problem(415, f"Send JSON with Content-Type: {JSON}.")
+    accepts = AcceptedTypes(headers.get("accept"))
+    if not (accepts.json or accepts.events):
+        raise Problem(406, f"Answers are {JSON} or {EVENT_STREAM}.")
+    return accepts
+
+
+def _take_notification(caller: Caller, method: str, params: dict[str, Any]) -> None:
+    """Only cancellations matter."""
+    request_id = params.get("requestId")
+    if method == "notifications/cancelled" and caller.session is not None and is_id(request_id):
+        cancel = caller.server.running.get((caller.user, caller.session.key, request_id))
+        if cancel is not None:
+            cancel()
+
+
+def _dispatcher(caller: Caller, stateless: bool) -> Dispatcher:
+    """A dispatcher with what the session negotiated.
+
+    If nothing names a version, the protocol says to assume 2025-03-26.
+    """
+    catalog = caller.catalog
+    if stateless:
+        return Dispatcher(catalog)
+    version = _single_header(caller.headers, VERSION_HEADER) or ""
+    client = ""
+    if caller.session is not None:
+        state = caller.session.state
+        client = state.client
+        version = version or state.version
+        if state.profile == "research" and catalog.profile == "default":
+            catalog = catalog.variant(profile="research")
+    return Dispatcher(catalog, version or BATCH_VERSION, client)
+
+
+async def _read_body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(event.get("body", b""))
+        if not event.get("more_body", False):
+            return b"".join(parts)
+
+
+def _status_of(answer: Json, stateless: bool) -> int:
+    """The HTTP status of an answer. In the handshake era most errors have the status 200."""
+    if isinstance(answer, dict) and "error" in answer:
+        code = answer["error"]["code"]
+        if stateless or code in (PARSE_ERROR, INVALID_REQUEST):
+            return _STATUSES.get(code, 200)
+    return 200
+
+
+def _error_answer(request_id: Any, error: RpcError) -> Response:
+    body = encode_json(error_response(request_id, error))
+    return Response(body, _STATUSES[error.code], media_type=JSON)
+
+
+def _event(message: Json) -> bytes:
+    return b"event: message\ndata: %s\n\n" % encode_json(message)
+
+
+# -- the era of a request ---
+
+
+def check_era(message: Any, headers: Headers) -> bool:
+    """Whether a message belongs to the stateless era. Raises RpcError if it fits neither era."""
+    version = _single_header(headers, VERSION_HEADER)
+    is_handshake_version = version is None or version in HANDSHAKE_VERSIONS
+    if isinstance(message, list):
+        if not is_handshake_version or any(map(_is_stateless_message, message)):
+            raise RpcError(INVALID_REQUEST, "This protocol version does not support batches")
+        return False
+    if is_handshake_version and not _is_stateless_message(message):
+        return False
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        raise RpcError(INVALID_REQUEST, "Invalid request: post one request or notification")
+    if "id" in message:
+        _compare_headers(message, headers, version)
+    elif version not in STATELESS_VERSIONS:
+        raise unsupported_version(version or "")
+    return True
+
+
+def _is_stateless_message(message: Any) -> bool:
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        return False
+    return is_stateless(message["method"], params_of(message))
+
+
+def _compare_headers(message: dict[str, Any], headers: Headers, version: str | None) -> None:
+    method, params = message["method"], params_of(message)
+    meta = meta_of(params)
+    if VERSION_KEY not in meta or CAPABILITIES_KEY not in meta:
+        if version is not None and version not in STATELESS_VERSIONS:
+            raise unsupported_version(version)
+        raise RpcError(
+            INVALID_PARAMS, f"Invalid params: '_meta' needs {VERSION_KEY} and {CAPABILITIES_KEY}"
+        )
+    name_param = _NAME_PARAMS.get(method, "")
+    name = params.get(name_param)
+    for header, expected, part in (
+        (VERSION_HEADER, meta[VERSION_KEY], "the version"),
+        (METHOD_HEADER, method, "the method"),
+        (NAME_HEADER, name, f"'{name_param}'"),
+    ):
+        value = _single_header(headers, header)
+        if header == NAME_HEADER:
+            if name is None:
+                continue
+            value = _decode_header(value)
+        if value is None or value != expected:
+            raise RpcError(
+                HEADER_MISMATCH, f"The header {header} does not match {part} in the body"
+            )
+    if version not in STATELESS_VERSIONS:
+        raise unsupported_version(version or "")
+    if method == "initialize":
+        raise RpcError(METHOD_NOT_FOUND, "Method not found: initialize")
+
+
+def _single_header(headers: Headers, name: str) -> str | None:
+    """The value of a header, without surrounding whitespace. Raises RpcError if it occurs twice."""
+    values = headers.getlist(name)
+    if len(values) > 1:
+        raise RpcError(HEADER_MISMATCH, f"The header {name} occurs twice")
+    if not values:
+        return None
+    return values[0].strip()
+
+
+def _decode_header(value: str | None) -> str | None:
+    """A header's value, which may be encoded in base64; None if it is encoded incorrectly."""
+    match = _BASE64.fullmatch(value or "")
+    if match is None:
+        return value
+    try:
+        return base64.b64decode(match[1], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+# -- calls that may take long ---
+
+
+class CallAnswer(Response):
+    """Runs a call and answers it."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        dispatcher: Dispatcher,
+        message: Any,
+        accepts: AcceptedTypes,
+        stateless: bool,
+    ) -> None:
+        self._caller = caller
+        self._dispatcher = dispatcher
+        self._message = message
+        self._accepts_events = accepts.events
+        has_progress = is_id(meta_of(params_of(message)).get("progressToken"))
+        self._wants_stream = accepts.events and (not accepts.json or has_progress)
+        self._is_stateless = stateless
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        """Set when there is a notification or the answer, or nobody waits for it any more."""
+        self._notifications: list[Json] = []
+        self._answer: Json = None
+        self._is_done = False
+        self._context = caller.context(self._notify if accepts.events else None)
+
+    def _notify(self, method: str, params: dict[str, Any]) -> None:
+        """Called in the thread of the call."""
+        if len(self._notifications) < MAX_NOTIFICATIONS:
+            self._notifications.append(notification(method, params))
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    def _end(self, answer: Json) -> None:
+        """The first answer counts: that of the call, or that it was cancelled."""
+        if not self._is_done:
+            self._answer = answer
+            self._is_done = True
+            self._news.set()
+
+    def cancel(self) -> None:
+        """Stop the call. The client gets an error instead of an answer."""
+        self._context.cancel()
+        error = RpcError(CANCELLED, "The request was cancelled")
+        self._end(error_response(request_id_of(self._message), error))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._caller.server.start(self._work())
+        disconnect = asyncio.create_task(self._watch_connection(receive))
+        try:
+            if not self._wants_stream and await self._is_ready_soon():
+                await self._json_response()(scope, receive, send)
+            else:
+                response = StreamingResponse(
+                    self._events(), headers=STREAM_HEADERS, media_type=EVENT_STREAM
+                )
+                await response.stream_response(send)
+        finally:
+            disconnect.cancel()
+            if not self._is_done:
+                self.cancel()
+
+    async def _work(self) -> None:
+        running, session = self._caller.server.running, self._caller.session
+        request_id = request_id_of(self._message)
+        name = None
+        if session is not None and request_id is not None:
+            name = (self._caller.user, session.key, request_id)
+            running[name] = self.cancel
+        answer = await self._caller.server.work(
+            self._caller, self._dispatcher, self._message, self._context
+        )
+        if answer is None and request_id is not None:
+            self.cancel()
+        self._end(answer)
+        if name is not None and running.get(name) == self.cancel:
+            del running[name]
+
+    async def _watch_connection(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.cancel()
+
+    async def _is_ready_soon(self) -> bool:
+        """Wait for the answer. Returns False if the client accepts events and there is progress to
+        report, or the call takes long."""
+        seconds = JSON_SECONDS if self._accepts_events else None
+        while not self._is_done:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+            except TimeoutError:
+                return False
+            self._news.clear()
+            if self._notifications and not self._is_done:
+                return False
+        return True
+
+    def _json_response(self) -> Response:
+        if self._answer is None:
+            return Response(status_code=202)
+        status = _status_of(self._answer, self._is_stateless)
+        headers = {"Retry-After": "1"} if status == 429 else {}
+        return Response(encode_json(self._answer), status, headers, JSON)
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        count = 0
+        quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
+        while True:
+            is_done = self._is_done
+            self._news.clear()
+            while count < len(self._notifications):
+                yield _event(self._notifications[count])
+                count += 1
+                quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
+            if is_done:
+                if self._answer is not None:
+                    yield _event(self._answer)
+                return
+            try:
+                async with asyncio.timeout(max(0.0, quiet_until - time.monotonic())):
+                    await self._news.wait()
+            except TimeoutError:
+                yield b": keep-alive\n\n"
+                quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
