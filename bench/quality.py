@@ -39,7 +39,7 @@ import recollect
 from bench import known_items, languages
 from bench.server import QUICK, Server
 from recollect.model.search import Page, SearchOptions
-from recollect.search.ranking.weights import WEIGHTS
+from recollect.search.ranking import WEIGHTS
 
 FOLDER = Path(__file__).parents[2] / "shared" / "bench"
 DEPTH = 10

@@ -10,9 +10,8 @@ import pytest
 from recollect.language.queries.intent import KEYWORDS
 from recollect.model.kinds import CONVERSATION
 from recollect.search.evidence import assess
-from recollect.search.queries.ranking_query import RankingQuery
-from recollect.search.queries.terms import Term
-from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.passages import ScoredCandidate
+from recollect.search.queries.terms import RankingQuery, Term
 from recollect.store.values import Candidate
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

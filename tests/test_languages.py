@@ -18,10 +18,9 @@ from recollect.language.words.content_words import content_words
 from recollect.language.words.stem import stem, stems
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import SearchOptions
-from recollect.search.queries.ranking_query import RankingQuery
-from recollect.search.ranking.answer import ANSWER
-from recollect.search.ranking.passages import find_terms
-from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.answers import ANSWER
+from recollect.search.passages import ScoredCandidate, find_terms
+from recollect.search.queries.terms import RankingQuery
 from recollect.store.values import Candidate
 
 
@@ -249,7 +248,7 @@ def has_answer(question: str, text: str) -> bool:
     )
     scored = ScoredCandidate(candidate, by_text=True)
     find_terms(RankingQuery(question, (), datetime(2025, 6, 18, tzinfo=UTC)), [scored])
-    return bool(scored.batch.traits[0] & ANSWER)
+    return bool(scored.traits & ANSWER)
 
 
 # -- inflected forms ---

@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.language.when import windows
-from recollect.search import rank
-from recollect.search.queries.ranking_query import RankingQuery
-from recollect.search.queries.terms import Term
-from recollect.search.ranking.passages import find_terms
-from recollect.search.ranking.scored import ScoredCandidate, weights_for
+from recollect.search.passages import ScoredCandidate, find_terms
+from recollect.search.queries.terms import RankingQuery, Term
+from recollect.search.ranking import rank, weights_for
 from recollect.store.values import Candidate
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
@@ -56,7 +54,7 @@ def question(text: str, *words: str, weights: tuple[float, ...] = ()) -> Ranking
 
 def ranking(query: RankingQuery, *pool: ScoredCandidate) -> list[ScoredCandidate]:
     find_terms(query, pool)
-    return rank.rank(query, pool)
+    return rank(query, pool)
 
 
 def order(query: RankingQuery, *pool: ScoredCandidate) -> list[int]:
@@ -133,8 +131,8 @@ def test_the_ranking_does_not_depend_on_the_order_of_the_pool(
     find_terms(query, pool)
     shuffled_pool = deepcopy(pool)
     rng.shuffle(shuffled_pool)
-    first = rank.rank(query, pool)
-    second = rank.rank(query, shuffled_pool)
+    first = rank(query, pool)
+    second = rank(query, shuffled_pool)
     assert [s.candidate.key for s in first] == [s.candidate.key for s in second]
     assert [s.score for s in first] == [s.score for s in second]
 
@@ -146,8 +144,8 @@ def test_ranking_twice_gives_the_same_result_and_changes_only_scores(
     pool = pool_of(values)
     find_terms(query, pool)
     before = deepcopy(pool)
-    first = deepcopy(rank.rank(query, pool))
-    assert rank.rank(query, pool) == first
+    first = deepcopy(rank(query, pool))
+    assert rank(query, pool) == first
     scoring = {"score": 0.0, "part_names": (), "part_values": (), "is_between_people": False}
     assert [replace(s, **scoring) for s in pool] == before
 
@@ -159,7 +157,7 @@ def test_parts_have_a_weight_and_add_up_to_the_score(
     result = ranking(query, *pool_of(values))
     assert len(result) == sum(by_text or cosine is not None for *_, cosine, by_text, _ in values)
     for scored in result:
-        weights = weights_for(query, scored)
+        weights = weights_for(query, scored.is_between_people)
         assert scored.parts.keys() <= weights.keys()
         assert sum(scored.parts.values()) == pytest.approx(scored.score)
         assert all(-0.001 <= value / weights[name] <= 1.5 for name, value in scored.parts.items())
@@ -168,7 +166,7 @@ def test_parts_have_a_weight_and_add_up_to_the_score(
 
 
 def test_an_empty_pool_has_an_empty_ranking() -> None:
-    assert rank.rank(question("walrus", "walrus"), []) == []
+    assert rank(question("walrus", "walrus"), []) == []
 
 
 def test_context_messages_are_not_ranked() -> None:

@@ -12,8 +12,8 @@ import recollect
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.candidates import deadline
+from recollect.search.passages import ranked_part
 from recollect.search.queries.terms import Term
-from recollect.search.ranking.long_texts import ranked_part
 from recollect.settings import LIMITS
 from recollect.store.sqlite.passages import passage_queries
 

@@ -22,18 +22,18 @@ from recollect.memory.results import MemoryHit, MemoryResults, ObservationHit
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search import engine, rank
+from recollect.search import engine
 from recollect.search.candidates.deadline import NOTE
 from recollect.search.candidates.pool import NEAREST, CandidatePool, read_pools, require_candidates
 from recollect.search.candidates.scope import Scope
 from recollect.search.candidates.sizes import CANDIDATES
 from recollect.search.evidence import UNRELATED
+from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.period_questions import as_period
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import resolve_ambiguity
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
@@ -272,7 +272,9 @@ class _ConceptSearch:
         observations, messages = read_pools(self._pools)
         candidates = observations + messages
         require_candidates(candidates, self._scope)
-        distinct = merge_copies(rank.rank(query, candidates))
+        from recollect.search.ranking import rank  # imports numpy
+
+        distinct = merge_copies(rank(query, candidates))
         before_reranking = spread(query, distinct)
         reranked = rerank_if_useful(self._options, query, distinct, self._scope.store)
         return Ranking(

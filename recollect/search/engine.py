@@ -11,14 +11,13 @@ from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search import rank
 from recollect.search.candidates.observations import Observations
 from recollect.search.candidates.pool import CandidatePool, read_pools, require_candidates
 from recollect.search.candidates.scope import Scope
+from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import Interpretation, interpret
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import read_query
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.pages import PageMaker
 from recollect.search.results.ranking import Ranking
@@ -101,7 +100,9 @@ class Search:
         else:
             (candidates,) = read_pools([self.pool])
         require_candidates(candidates, self.scope)
-        ranking = rank.rank(query, candidates)
+        from recollect.search.ranking import rank  # imports numpy
+
+        ranking = rank(query, candidates)
         if observations is not None:
             ranking = observations.raise_messages(ranking)
         if options.score == "fts":

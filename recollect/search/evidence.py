@@ -23,9 +23,8 @@ from recollect.language.when import period_words
 from recollect.language.words.names import names_in
 from recollect.language.words.synonyms import synonyms
 from recollect.model.kinds import CONVERSATION
-from recollect.search.queries.ranking_query import RankingQuery
-from recollect.search.queries.terms import DATE_WORDS, evidence_shares, own_terms
-from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.passages import ScoredCandidate
+from recollect.search.queries.terms import DATE_WORDS, RankingQuery, evidence_shares, own_terms
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5

@@ -16,8 +16,8 @@ from recollect.language.languages import ENGLISH
 from recollect.language.queries.intent import QUESTION
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.model.search import SearchOptions
-from recollect.search.queries.ranking_query import RankingQuery
-from recollect.search.ranking.scored import ScoredCandidate, weights_for
+from recollect.search.passages import ScoredCandidate
+from recollect.search.queries.terms import RankingQuery
 from recollect.settings import RERANK
 from recollect.store.base import Store
 
@@ -25,6 +25,8 @@ _FIRST = 5
 """The reranker decides which candidates are among this many first hits."""
 _REACH = 2.0
 """A judgement of more than this many standard deviations is rare."""
+_WEIGHT = 0.8
+"""What a judgement counts that is one standard deviation above the mean."""
 _CLOSE = 0.9  # the second score is at least this share of the first
 
 
@@ -66,7 +68,7 @@ def rerank(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[Scor
         Reranker,
     )
 
-    head = _within_reach(query, ranking[:CANDIDATES])
+    head = _within_reach(ranking[:CANDIDATES])
     length = LENGTH
     if all(scored.is_between_people for scored in head):
         length = DIALOGUE_LENGTH
@@ -76,16 +78,14 @@ def rerank(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[Scor
         passages.append(Passage(author, without_terminal_codes(scored.candidate.content)))
     judgements = Reranker.load().scores(query.text, passages, length)
     for scored, value in zip(head, _standard_scores(judgements), strict=True):
-        part = weights_for(query, scored)["rerank"] * value
+        part = _WEIGHT * value
         scored.part_names += ("rerank",)
         scored.part_values = (*scored.part_values, part)
         scored.score += part
     return sorted(ranking, key=lambda scored: (-scored.score, -scored.candidate.key))
 
 
-def _within_reach(
-    query: RankingQuery, ranking: Sequence[ScoredCandidate]
-) -> Sequence[ScoredCandidate]:
+def _within_reach(ranking: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
     """The first hits, the next candidate, and those that a judgement may lift to the first hits."""
     if len(ranking) <= _FIRST:
         return ranking
@@ -93,8 +93,7 @@ def _within_reach(
     return [
         scored
         for number, scored in enumerate(ranking)
-        if number <= _FIRST
-        or scored.score >= lowest - _REACH * weights_for(query, scored)["rerank"]
+        if number <= _FIRST or scored.score >= lowest - _REACH * _WEIGHT
     ]
 
 

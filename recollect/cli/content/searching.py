@@ -67,39 +67,6 @@ _RELATED_EXAMPLES = """\
   recollect related CONVERSATION MESSAGE --by conversation
   recollect related CONVERSATION MESSAGE --limit 5 --json
 """
-PARTS = {
-    "words": "it contains words of the query",
-    "close": "the words are close together",
-    "meaning": "its meaning is similar",
-    "topic": "its conversation has a similar meaning",
-    "reply": "it answers a message that asks this",
-    "whole": "its conversation contains words of the query",
-    "side": "the user used these words in the conversation",
-    "person": "the user wrote it",
-    "speaker": "the person named in the query wrote it",
-    "recent": "it is recent",
-    "time": "it is from the time named in the query",
-    "title": "the title contains words of the query",
-    "question": "it is a question, so it rarely contains the answer",
-    "opening": "it is the first message of its conversation",
-    "past": "it tells what happened, in the first person",
-    "first_person": "it is about its author",
-    "later": "it was written after the question was asked",
-    "answer": "it has a time or a number, which the query asks for",
-    "liking": "the user says what they like or dislike, and the query is for the assistant",
-    "instruction": "it tells the assistant what to do from now on, and the query is for it",
-    "preference": "it says what the user likes, wants or does, and the query asks for advice",
-    "around": "the messages before and after it have a similar meaning",
-    "context": "the messages before and after it contain other words of the query",
-    "length": "it is long enough to say something",
-    "exact": "it contains the identifiers of the query",
-    "covered": "it contains this share of the query",
-    "complete": "it contains all words of the query",
-    "phrase": "it contains the query exactly as typed",
-    "adjacent": "the words are next to each other, as in the query",
-    "typed": "it contains the words in the form you typed",
-    "rerank": "how well it answers the query, as the reranker judges",
-}
 _ARMS = {"text": "words", "vector": "meaning"}
 _BAR = 12
 _INDENT = 4
@@ -452,6 +419,8 @@ def _explain(hit: Hit, *, parts: bool = True) -> None:
         return
     from rich.table import Table
 
+    from recollect.search.ranking import EXPLANATIONS
+
     table = Table.grid(padding=(0, 2))
     table.add_column(style="magenta")
     table.add_column(justify="right")
@@ -459,5 +428,5 @@ def _explain(hit: Hit, *, parts: bool = True) -> None:
     for name, value in sorted(hit.parts.items(), key=lambda part: -abs(part[1])):
         bar = "█" * round(_BAR * abs(value) / largest) or "▏"
         colour = "red" if value < 0 else "green"
-        table.add_row(name, f"{value:.3f}", f"[{colour}]{bar}[/]", f"[dim]{PARTS.get(name, '')}[/]")
+        table.add_row(name, f"{value:.3f}", f"[{colour}]{bar}[/]", f"[dim]{EXPLANATIONS[name]}[/]")
     out.print(Padding(table, (0, 0, 0, _INDENT + 2)))

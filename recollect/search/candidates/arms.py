@@ -18,12 +18,10 @@ from recollect.language.queries.query_tree import And, Node, Or, Word, excludes_
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
-from recollect.search import rank
 from recollect.search.candidates.scope import Scope
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.query_filter import MOST_AUTHORS
 from recollect.search.queries.terms import any_term
-from recollect.search.ranking.dialogues import authors_in_query
 from recollect.store.values import SearchPlan, Space, TimedMatches
 
 # The weight of a term in a tenth of all messages. Terms with less say little and match many
@@ -69,6 +67,8 @@ def named_authors(interpretation: Interpretation, scope: Scope) -> Filter | None
         return None
     if not has_messages(filter):  # which have authors
         return None
+    from recollect.search.ranking import authors_in_query  # imports numpy
+
     authors = authors_in_query(interpretation.query.rest, scope.store.authors(MOST_AUTHORS))
     if not authors:
         return None
@@ -250,7 +250,7 @@ class VectorArm:
         neighbours = self._store.nearest(self._space, self._vector, self._filter, limit)
         hits = []
         if interpretation.is_plain and self._is_evidence():
-            hits = rank.drop_distant(neighbours)
+            hits = drop_distant(neighbours)
         if hits and self._needs_similarity(has_word):
             hits = _above_noise(hits, self._space)
         if not hits:
@@ -264,7 +264,7 @@ class VectorArm:
         if not neighbours or self._space is None:
             return []
         others = self._store.nearest(self._space, self._vector, period, limit)
-        others = rank.drop_distant([*neighbours[:1], *others])[1:]
+        others = drop_distant([*neighbours[:1], *others])[1:]
         if self._needs_similarity(has_word):
             return _above_noise(others, self._space)
         return others
@@ -319,3 +319,11 @@ class VectorArm:
 def _above_noise(neighbours: Iterable[Neighbour], space: Space) -> list[Neighbour]:
     floor = space.noise_floor
     return [(key, cosine) for key, cosine in neighbours if floor and cosine > floor]
+
+
+_NEAR_SHARE = 0.3  # candidates below this share of the best cosine are noise
+
+
+def drop_distant(neighbours: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Drop keys whose cosine is far below the best one. The best one comes first."""
+    return [(key, cosine) for key, cosine in neighbours if cosine >= _NEAR_SHARE * neighbours[0][1]]

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from recollect.language.queries.intent import QUESTION
 from recollect.model.kinds import CONVERSATION, KINDS
-from recollect.search import rank
 from recollect.search.candidates.arms import VectorArm
 from recollect.search.candidates.scope import Scope
+from recollect.search.passages import ScoredCandidate, find_terms
 from recollect.search.queries.interpretation import Interpretation
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
 
 _CHARACTERS_AT_ONCE = 300_000  # the deadline is checked after each batch
@@ -40,7 +39,7 @@ class CandidateReader:
         size = _MESSAGES_WITH_CONTEXT
         if self._interpretation.options.group == "conversation":
             size = _CONVERSATIONS_WITH_CONTEXT
-        best = sorted(pool, key=rank.preliminary_score, reverse=True)[:size]
+        best = sorted(pool, key=preliminary_score, reverse=True)[:size]
         keys = {scored.candidate.key for scored in pool}
         previous = self._store.previous_passages([scored.candidate.key for scored in best])
         context = self.with_terms(
@@ -56,9 +55,6 @@ class CandidateReader:
 
     def with_terms(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
         """The candidates with their terms, as many as there is time for."""
-        # A server must start without numpy, which takes long to import.
-        from recollect.search.ranking.passages import find_terms
-
         pool: list[ScoredCandidate] = []
         for batch in _batches(candidates):
             if pool and self._deadline.is_over():
@@ -95,3 +91,8 @@ def _batches(candidates: Sequence[ScoredCandidate]) -> Iterator[Sequence[ScoredC
             start, characters = end, 0
     if start < len(candidates):
         yield candidates[start:]
+
+
+def preliminary_score(scored: ScoredCandidate) -> float:
+    """A rough score that is known before the neighbours of a candidate have been read."""
+    return scored.text_score + 3 * (scored.cosine or 0.0)

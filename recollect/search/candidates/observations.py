@@ -15,8 +15,8 @@ from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter
 from recollect.search.candidates.arms import has_messages
 from recollect.search.candidates.pool import CandidatePool, add_context, read_candidates, read_pools
+from recollect.search.passages import ScoredCandidate, find_terms
 from recollect.search.queries.interpretation import Interpretation
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.store.views.observed import ObservationStore
 
 _CANDIDATES = 60
@@ -88,8 +88,6 @@ class Observations:
 
         Those that were deleted, or are hidden from the reader, are missing.
         """
-        from recollect.search.ranking.passages import find_terms
-
         distinct_ids = list(dict.fromkeys(ids))
         candidates = self._scope.store.candidates_by_id(distinct_ids, self._scope.filter)
         messages = [ScoredCandidate(candidate, by_text=True) for candidate in candidates]

@@ -21,8 +21,8 @@ from recollect.search.candidates.candidate_reader import CandidateReader
 from recollect.search.candidates.deadline import NOTHING_IN_TIME
 from recollect.search.candidates.scope import Scope
 from recollect.search.candidates.sizes import ALWAYS_RANKED, Sizes
+from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import Interpretation
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate, SearchPlan
 

@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 from recollect.language.queries.query_tree import Word
 from recollect.model.kinds import CONVERSATION
-from recollect.search import rank
 from recollect.search.candidates.pool import NEAREST, CandidatePool, read_pools, require_candidates
 from recollect.search.everything.entries import Entry, identity
 from recollect.search.everything.results import Results, distinct
+from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import Interpretation
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks
@@ -141,7 +140,9 @@ class RankedResults(Results):
     def ranking(self) -> Ranking:
         candidates = list(chain.from_iterable(read_pools(self.pools)))
         require_candidates(candidates, self.pools[0].scope)
-        ranking = rank.rank(self.interpretation.ranking_query, candidates)
+        from recollect.search.ranking import rank  # imports numpy
+
+        ranking = rank(self.interpretation.ranking_query, candidates)
         return self.arrange(ranking)
 
     def arrange(self, ranking: list[ScoredCandidate]) -> Ranking:

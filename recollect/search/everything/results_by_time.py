@@ -15,7 +15,7 @@ from recollect.search.everything.entries import Entry
 from recollect.search.everything.ranked_results import RankedResults
 from recollect.search.everything.results import distinct
 from recollect.search.everything.timeline import Timeline, TimelinePart
-from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.passages import ScoredCandidate
 from recollect.search.results.ranking import Ranking
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate, TimedMatches

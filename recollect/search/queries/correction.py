@@ -27,8 +27,7 @@ from recollect.language.words.spelling import may_be_misspelled
 from recollect.language.words.stem import stem
 from recollect.model.search import Filter
 from recollect.search.queries.query_terms import inflected_term
-from recollect.search.queries.term_weights import weighted_term
-from recollect.search.queries.terms import Form, Term, form_name
+from recollect.search.queries.terms import Form, Term, form_name, weighted_term
 from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling

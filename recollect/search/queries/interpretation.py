@@ -22,8 +22,7 @@ from recollect.search.queries.query_meaning import (
     require_vector,
 )
 from recollect.search.queries.query_terms import may_correct, query_terms
-from recollect.search.queries.ranking_query import RankingQuery
-from recollect.search.queries.terms import Term, any_term, identifier_node, own_terms
+from recollect.search.queries.terms import RankingQuery, Term, any_term, identifier_node, own_terms
 from recollect.store.base import Store
 
 # Words of a statement that are searched for as a phrase. Fewer are too common, such as "my dog".

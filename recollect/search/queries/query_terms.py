@@ -25,13 +25,15 @@ from recollect.search.queries.forms.families import relatives_in_library
 from recollect.search.queries.forms.katakana import parts_in_library
 from recollect.search.queries.forms.other_forms import with_other_forms
 from recollect.search.queries.forms.umlauts import umlaut_forms
-from recollect.search.queries.term_weights import (
+from recollect.search.queries.terms import (
+    WEAK,
+    Form,
+    Term,
     term_weight,
     weighted,
     weighted_term,
     with_more_forms,
 )
-from recollect.search.queries.terms import WEAK, Form, Term
 from recollect.search.queries.topics import query_topic
 from recollect.store.base import Store
 

@@ -6,14 +6,17 @@ A term is a word in any of its inflected forms, a phrase, or an identifier.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from recollect.language.queries.intent import QUESTION
 from recollect.language.queries.query_tree import And, Node, Or, Word
 from recollect.language.symbol_names import symbol_name
 from recollect.language.text import is_unspaced, tokens
-from recollect.language.when import date_words
+from recollect.language.when import Window, date_words
+from recollect.store.base import Store
 
 WEAK = 0.3
 """The weight of synonyms."""
@@ -138,3 +141,57 @@ def _is_letter(term: Term) -> bool:
     return all(
         len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms
     )
+
+
+# -- weights in a library ---
+
+
+def weighted(terms: Sequence[Term], store: Store) -> list[Term]:
+    """The terms with their frequencies and weights in this library."""
+    frequencies, passages = store.frequencies([term.node for term in terms])
+    return [
+        term._replace(frequency=frequency, weight=term_weight(frequency, passages))
+        for term, frequency in zip(terms, frequencies, strict=True)
+    ]
+
+
+def weighted_term(term: Term, store: Store) -> Term:
+    """A term with its frequency and weight in this library."""
+    (only,) = weighted([term], store)
+    return only
+
+
+def with_more_forms(
+    terms: Sequence[Term], forms: Mapping[Form, Sequence[Form]], store: Store
+) -> list[Term]:
+    """The terms. Those whose first form is a key get these forms, too."""
+    extended = [
+        term._replace(forms=tuple(dict.fromkeys([*term.forms, *forms[term.forms[0]]])))
+        for term in terms
+        if forms.get(term.forms[0])
+    ]
+    if not extended:
+        return list(terms)
+    by_form = {term.forms[0]: term for term in weighted(extended, store)}
+    return [by_form.get(term.forms[0], term) for term in terms]
+
+
+def term_weight(frequency: int, passages: int) -> float:
+    """Inverse document frequency as BM25 defines it."""
+    frequency = min(frequency, passages)
+    return math.log(1 + (passages - frequency + 0.5) / (frequency + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class RankingQuery:
+    """A query as the ranker sees it: a question, keywords or an identifier."""
+
+    text: str
+    terms: tuple[Term, ...]
+    now: datetime
+    windows: tuple[Window, ...] = ()
+    by_person: bool = True
+    """False when searching for messages similar to another message."""
+    intent: str = QUESTION
+    phrase: Term | None = None
+    """The words of keywords or a statement as typed, next to each other."""

@@ -11,9 +11,9 @@ from typing import Any
 from recollect.language.queries.intent import IDENTIFIER
 from recollect.model.search import Hit, Page, SearchOptions
 from recollect.search.candidates.pool import CandidatePool
+from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.period_questions import period_remark
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.hits import make_hit
 from recollect.search.results.ranking import Ranking
 from recollect.search.results.remarks import Remarks

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from recollect.search.evidence import CERTAIN, Assessment, assess
+from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import Interpretation
-from recollect.search.ranking.scored import Scale, ScoredCandidate
-from recollect.search.ranking.weights import PERFECT_SCORES
 
 
 class Ranking:
@@ -49,7 +49,9 @@ class Ranking:
     def scale(self) -> Scale:
         """How the scores of the ranker become scores as users see them."""
         if self._interpretation.every_term:  # several rankings share a scale
-            return Scale(PERFECT_SCORES[self._interpretation.intent], 1.0)
+            from recollect.search.ranking import perfect_score  # imports numpy
+
+            return Scale(perfect_score(self._interpretation.intent), 1.0)
         best = max((scored.score for scored in self.candidates), default=0.0)
         if self._interpretation.options.score == "fts":
             return Scale(best, 1.0)
@@ -70,3 +72,15 @@ class Ranking:
         terms = enumerate(self._interpretation.terms)
         own = {number for number, term in terms if not term.weak}
         return all(own.issubset((*s.terms, *s.title_terms)) for s in self.candidates)
+
+
+class Scale(NamedTuple):
+    """How the scores of a ranking become scores as users see them: greater than 0, at most 1."""
+
+    best: float
+    """The ranker's score of a hit that has `confidence`."""
+    confidence: float
+
+    def score(self, ranker_score: float) -> float:
+        share = ranker_score / max(self.best, 1e-6)
+        return min(max(round(share * self.confidence, 6), 1e-6), 1.0)

@@ -16,10 +16,10 @@ from recollect.model.search import Filter
 from recollect.search.candidates.deadline import NOTE
 from recollect.search.candidates.partial_store import PartialStore
 from recollect.search.evidence import UNRELATED
+from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.terms import Term, form_name
 from recollect.search.queries.topics import is_too_short, unfinished_word
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.subjects import subject_of
 
 _BEST = 5  # hits that are read for the spelling of a word

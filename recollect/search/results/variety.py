@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 from recollect.language.queries.intent import QUESTION
 from recollect.language.text import comparable
 from recollect.model.kinds import CONVERSATION
-from recollect.search.queries.ranking_query import RankingQuery
-from recollect.search.ranking.scored import ScoredCandidate
+from recollect.search.passages import ScoredCandidate
+from recollect.search.queries.terms import RankingQuery
 from recollect.settings import LIMITS
 
 MESSAGES_IN_A_ROW = 2
@@ -32,12 +32,12 @@ def merge_copies(
     own.
     """
     # Copies have the same words, so other texts need not be compared.
-    fingerprints = Counter([scored.fingerprint for scored in ranking])
+    fingerprints = Counter([_fingerprint(scored) for scored in ranking])
     by_text: dict[Hashable, ScoredCandidate] = {}
     distinct = []
     for scored in ranking:
         first = scored
-        if fingerprints[scored.fingerprint] > 1 and scored.candidate.kind == CONVERSATION:
+        if fingerprints[_fingerprint(scored)] > 1 and scored.candidate.kind == CONVERSATION:
             text = _text_to_compare(scored)
             if by_conversation and len(scored.candidate.content) < _LONG_MESSAGE:
                 text = text, scored.candidate.title or scored.candidate.document
@@ -47,6 +47,11 @@ def merge_copies(
         else:
             first.copies += 1
     return distinct
+
+
+def _fingerprint(scored: ScoredCandidate) -> Hashable:
+    """The same for copies, and seldom for others."""
+    return scored.words, scored.terms
 
 
 def spread(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:

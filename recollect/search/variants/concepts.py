@@ -11,10 +11,10 @@ from recollect.index.meaning import Meaning
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.search.candidates.scope import Scope
 from recollect.search.engine import Search
+from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.query_filter import has_words, narrow_filter
-from recollect.search.ranking.scored import ScoredCandidate
 from recollect.search.results.hits import make_hit
 from recollect.search.results.unknown_names import note_unknown_names
 from recollect.settings import LIMITS

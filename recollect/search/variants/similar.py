@@ -23,8 +23,7 @@ from recollect.search.queries.query_meaning import (
     query_meaning,
     require_vector,
 )
-from recollect.search.queries.ranking_query import RankingQuery
-from recollect.search.queries.terms import own_terms
+from recollect.search.queries.terms import RankingQuery, own_terms
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Candidate

@@ -12,8 +12,7 @@ from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.intent import KEYWORDS, classify
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
-from recollect.search.queries.term_weights import with_more_forms
-from recollect.search.queries.terms import Form, Term
+from recollect.search.queries.terms import Form, Term, with_more_forms
 from recollect.store.base import Store
 
 _MIN_SHARE = 0.01  # of the passages

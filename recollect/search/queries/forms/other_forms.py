@@ -28,8 +28,7 @@ from recollect.search.queries.forms.katakana import other_endings
 from recollect.search.queries.forms.library_languages import joining_languages
 from recollect.search.queries.forms.separated_codes import separated_forms
 from recollect.search.queries.forms.shorter_identifiers import shorter_forms
-from recollect.search.queries.term_weights import with_more_forms
-from recollect.search.queries.terms import Form, Term
+from recollect.search.queries.terms import Form, Term, with_more_forms
 from recollect.store.base import Store
 
 _CODE = re.compile(r"\W*+[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*\W*")

@@ -8,61 +8,51 @@ The tense, the person and preferences are recognized in English only.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from itertools import chain
 
 from recollect.language.detection import language_of
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.text import indexable
 
-_FIRST_PERSON_WORDS = "i me my mine myself we us our ours im ive"
-_PAST_FORMS = """
+FIRST_PERSON_WORDS = frozenset(
+    ["i", "me", "my", "mine", "myself", "we", "us", "our", "ours", "im", "ive"]
+)
+_PAST_WORDS = """
     was were went had did got made took bought saw came gave started left met told ate drove flew
     felt thought kept ran sold spent won wrote lost paid grew broke built became began chose heard
     held knew learned sent slept spoke taught wore
 """
-_MORE_NUMBERS = "twenty thirty forty fifty hundred thousand once twice several dozen"
-_MORE_TIMES = "yesterday today tomorrow tonight ago week weekend month year last next morning"
 _PREFERENCE_WORDS = """
     prefer favorite favourite love like enjoy hate dislike avoid allergic vegetarian vegan always
     never usually interested fan want trying started recently own
 """
-_PREFERENCES = frozenset(_PREFERENCE_WORDS.split())
-_FIRST_PERSON = frozenset(_FIRST_PERSON_WORDS.split())
-_PAST = frozenset(_PAST_FORMS.split())
+_MORE_NUMBERS = "twenty thirty forty fifty hundred thousand once twice several dozen"
+_MORE_TIMES = "yesterday today tomorrow tonight ago week weekend month year last next morning"
 _MIN_REGULAR_PAST = 5  # letters; shorter words in -ed are rarely verbs (`bed`, `need`)
 
-# The traits of a word, which can be combined.
+# The traits of a text, which can be combined.
 FIRST_PERSON = 1
 PAST = 2
 PREFERENCE = 4
-DIGITS = 8
-ANSWER = 16  # depends on the question; see `AnswerType`
-LIKING = 32
+LIKING = 8
+ANSWER = 16
+_WORDS = {
+    FIRST_PERSON: FIRST_PERSON_WORDS,
+    PAST: frozenset(_PAST_WORDS.split()),
+    PREFERENCE: frozenset(_PREFERENCE_WORDS.split()),
+    LIKING: ENGLISH.statement_words,
+}
 
 
-def traits(word: str) -> int:
-    """The traits of a word. It has ANSWER only in the context of a question."""
-    flags = _traits_by_word().get(word, 0)
+@lru_cache(maxsize=1 << 16)
+def word_traits(word: str) -> int:
+    """The traits of a word, whatever is asked."""
+    traits = sum(trait for trait, words in _WORDS.items() if word in words)
     if word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST:
-        flags |= PAST
-    if word.isdigit():
-        flags |= DIGITS
-    return flags
-
-
-@cache
-def _traits_by_word() -> dict[str, int]:
-    table: dict[str, int] = {}
-    for trait, words in (
-        (FIRST_PERSON, _FIRST_PERSON),
-        (PAST, _PAST),
-        (PREFERENCE, _PREFERENCES),
-        (LIKING, ENGLISH.statement_words),
-    ):
-        for word in words:
-            table[word] = table.get(word, 0) | trait
-    return table
+        traits |= PAST
+    return traits
 
 
 class AnswerType:
@@ -70,16 +60,23 @@ class AnswerType:
 
     def __init__(self, question: str) -> None:
         language = language_of(question)
+        asks_for_time = language.asks_for_time(question)
+        asks_for_number = language.asks_for_number(question)
+        self.has_type = asks_for_time or asks_for_number
         self.words: frozenset[str] = frozenset()
-        """The words of such an answer."""
-        self.traits = 0
-        """The traits of the words of such an answer."""
-        if language.asks_for_time(question):
+        """The words of such an answer, besides digits."""
+        if asks_for_time:
             self.words |= _times(language)
-            self.traits = DIGITS | ANSWER
-        if language.asks_for_number(question):
+        if asks_for_number:
             self.words |= _numbers(language)
-            self.traits = DIGITS | ANSWER
+
+    def trait(self, words: Sequence[str]) -> int:
+        """ANSWER if these words may be an answer."""
+        if not self.has_type:
+            return 0
+        if any(map(str.isdigit, words)) or not self.words.isdisjoint(words):
+            return ANSWER
+        return 0
 
 
 @cache

@@ -1,1 +1,0 @@
-"""The scores of candidates. All candidates of a pool are scored at once, as arrays."""
