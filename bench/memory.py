@@ -52,10 +52,8 @@ from bench.quality import FOLDER, Question, libraries
 from recollect.library import Library
 from recollect.memory.api import Memory
 from recollect.memory.reading import DEFAULT_READ_TOKENS
-from recollect.memory.rendering.compact import search_compact
-from recollect.memory.rendering.render import details_text, search_text
-from recollect.memory.request_filters import MemoryFilter
-from recollect.memory.results import ConversationHit, MemoryHit, ObservationHit
+from recollect.memory.rendering import details_text, search_compact, search_text
+from recollect.memory.results import ConversationHit, MemoryFilter, MemoryHit, ObservationHit
 from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.serve.mcp.tools.recall.handlers import Handlers

@@ -33,8 +33,7 @@ from bench import memory_set
 from recollect.language.text import fold
 from recollect.library import Library
 from recollect.memory.reading import DEFAULT_READ_TOKENS
-from recollect.memory.rendering.compact import search_compact
-from recollect.memory.rendering.render import details_text, search_text
+from recollect.memory.rendering import details_text, search_compact, search_text
 from recollect.memory.results import MemoryHit, ObservationHit
 from recollect.model.search import Hit, SearchOptions
 from recollect.serve.mcp.context import Context

@@ -25,8 +25,8 @@ from recollect.index import refresh as refreshing
 from recollect.index.refresh import has_work, refresh
 from recollect.knowledge.api import Knowledge
 from recollect.library import Library
+from recollect.memory import background_jobs
 from recollect.memory import backlog as observing
-from recollect.memory import observe_job
 from recollect.memory.api import Memory
 from recollect.model.documents import Document, Passage
 from recollect.model.forgetting import Selection
@@ -984,7 +984,7 @@ def test_every_change_to_documents_wakes_the_background_indexer(
     monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
     monkeypatch.setattr(background_module, "PAUSE", 0.0)
     monkeypatch.setattr(background_module, "EXPIRY_INTERVAL", 0.0)
-    monkeypatch.setattr(observe_job, "_INTERVAL", 0.0)
+    monkeypatch.setattr(background_jobs, "_INTERVAL", 0.0)
     monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
     library = background()
     operations = Writers(library, tmp_path)

@@ -16,14 +16,17 @@ import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import storable
 from recollect.library import Library
-from recollect.memory import backlog, forgetting
-from recollect.memory.names import conversation_id, conversation_path, file_name
+from recollect.memory import api, backlog, reading
+from recollect.memory.formats import conversation_id, conversation_path, file_name
 from recollect.memory.observe import as_document, conversation_text
-from recollect.memory.reading import reader
-from recollect.memory.rendering.compact import search_compact
-from recollect.memory.rendering.render import OWN_LENGTH, search_json, search_text, top_facts
-from recollect.memory.request_filters import MemoryFilter
-from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
+from recollect.memory.rendering import (
+    OWN_LENGTH,
+    search_compact,
+    search_json,
+    search_text,
+    top_facts,
+)
+from recollect.memory.results import ConversationHit, MemoryFilter, MemoryResults, ObservationHit
 from recollect.model.audience import MASK, Audience
 from recollect.model.observations import Observation
 from recollect.model.projects import project_name
@@ -702,7 +705,7 @@ def test_only_paths_of_conversations_are_read(world: Library, path: str) -> None
 def test_a_long_conversation_is_read_in_parts(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "MAX_READ_LENGTH", 300)
+    monkeypatch.setattr(reading, "MAX_READ_LENGTH", 300)
     add_conversation(
         library, "s1", "p", DAY, *(f"Line {n} of the long tale." for n in range(40)), "x" * 1_000
     )
@@ -1157,7 +1160,7 @@ def test_conversations_are_deleted_by_project_and_days(
 def test_the_preview_of_a_project_counts_all_of_many_conversations(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "LIMITS", replace(LIMITS, page_size=3))
+    monkeypatch.setattr(api, "LIMITS", replace(LIMITS, page_size=3))
     names = [f"c{number}" for number in range(7)] + ["long" * 200]
     for number, name in enumerate(names):
         add_conversation(library, name, at=DAY - timedelta(days=number % 2))

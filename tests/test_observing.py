@@ -14,7 +14,7 @@ from test_index import Server, server
 
 from recollect.errors import InvalidInput
 from recollect.library import Library
-from recollect.memory import background_jobs, observe_job
+from recollect.memory import background_jobs
 from recollect.memory import backlog as observing
 from recollect.memory.observe import MAKER, from_passage, observe
 from recollect.memory.observe.model import ObserverResult
@@ -287,18 +287,18 @@ def test_a_long_run_in_the_background_is_followed_by_a_pause_in_every_process(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
-    monkeypatch.setattr(observe_job, "_SHORT_RUN", 0.0)
-    monkeypatch.setattr(observe_job, "_MAX_CPU_SHARE", 1e-9)
+    monkeypatch.setattr(background_jobs, "_SHORT_RUN", 0.0)
+    monkeypatch.setattr(background_jobs, "_MAX_CPU_SHARE", 1e-9)
     library.add_conversation("c", "Boats")
     library.add_message("c", "user", "We decided to paint the boat green.")
     store = library._store
-    observe_job.observe_job(store).run(lambda: False)
+    background_jobs.observe_job(store).run(lambda: False)
     assert not observing.has_backlog(store)
     library.add_message("c", "user", "We decided to paint the oars red.")
-    observe_job.observe_job(store).run(lambda: False)
+    background_jobs.observe_job(store).run(lambda: False)
     assert observing.has_backlog(store)
     store.set_marker("observer_next_run", int(time.time()) - 1)
-    observe_job.observe_job(store).run(lambda: False)
+    background_jobs.observe_job(store).run(lambda: False)
     assert not observing.has_backlog(store)
 
 
@@ -310,7 +310,7 @@ def test_a_clock_that_was_set_back_does_not_stop_the_observer(
     library.add_message("c", "user", "We decided to paint the boat green.")
     store = library._store
     store.set_marker("observer_next_run", int(time.time()) + 100_000)
-    observe_job.observe_job(store).run(lambda: False)
+    background_jobs.observe_job(store).run(lambda: False)
     assert not observing.has_backlog(store)
 
 

@@ -1,68 +1,65 @@
 """The Memory API: observations of past work, their details, and the conversations behind them.
 
 The three layers let a reader load as little as possible. Conversations are addressed by a path (see
-`names.conversation_path`) and by the lines of the text that `Memory.read` returns.
+`formats.conversation_path`) and by the lines of the text that `Memory.read` returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, tzinfo
-from typing import NamedTuple
+from datetime import datetime
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query_tree import Word
-from recollect.memory.forgetting import Forgetting, Selection
-from recollect.memory.formats import TOOL_OPTIONS, OptionNames, current_zone
-from recollect.memory.lookup import Coverage, full_names, observations_by_id
+from recollect.language.text import identifier, truncate
+from recollect.memory.formats import TOOL_OPTIONS, OptionNames, current_zone, is_observation_id
+from recollect.memory.lookup import (
+    Coverage,
+    full_names,
+    observations_by_id,
+    observations_by_key,
+)
+from recollect.memory.observe import FORGOTTEN_IDS, forgotten_ids
 from recollect.memory.reading import (
     ConversationTexts,
     ReadOptions,
+    find_conversation,
     read_conversation,
     with_lines,
 )
-from recollect.memory.request_filters import (
+from recollect.memory.results import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    Deletion,
     MemoryFilter,
+    MemoryResults,
+    ObservationHit,
+    parse_anchor_date,
     parse_day,
     parse_query,
     parse_texts,
     parse_types,
 )
-from recollect.memory.results import Deletion, MemoryResults, ObservationHit
 from recollect.memory.search import search_concept, search_conversations, search_observations
 from recollect.memory.superseding import find_successors, promote
-from recollect.memory.timeline import Timeline
 from recollect.model.audience import Audience
+from recollect.model.documents import Summary
+from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search.results.hits import make_hit
+from recollect.settings import LIMITS
 from recollect.store.base import Store
+from recollect.store.values import ListPosition, list_start
 from recollect.store.views.labelled import visible_store
 from recollect.store.views.observed import ObservationStore
 
 MAX_IDS = 20
 DEFAULT_NEIGHBORS = 5
 MAX_NEIGHBORS = 50
-
-
-class _Attributes(NamedTuple):
-    """Attributes that only observations have."""
-
-    types: tuple[str, ...]
-    concepts: tuple[str, ...]
-    files: tuple[str, ...]
-
-    @staticmethod
-    def parse(filters: MemoryFilter) -> _Attributes:
-        return _Attributes(
-            types=parse_types(filters.types),
-            concepts=parse_texts(filters.concepts, "concepts"),
-            files=parse_texts(filters.files, "files"),
-        )
+_MAX_SIMULTANEOUS = 1_000
 
 
 class Memory:
@@ -75,10 +72,13 @@ class Memory:
         catch_up: Callable[[], None],
         delete: Callable[[str], object],
     ) -> None:
+        """`catch_up` updates the index; `delete` deletes a conversation."""
         self._store = store
         self._meaning = meaning
         self._catch_up = catch_up
         self._delete = delete
+
+    # -- search ---
 
     def search(
         self,
@@ -102,60 +102,49 @@ class Memory:
             limit=max(1, min(limit, MAX_LIMIT)),
             now=now or datetime.now().astimezone(current_zone()),
         )
+        zone = now.tzinfo if now else None
         self._catch_up()
         with self._store.snapshot():
-            return self._search(query, filters, options, audience, now.tzinfo if now else None)
-
-    def _search(
-        self,
-        query: str | Sequence[str],
-        filters: MemoryFilter,
-        options: SearchOptions,
-        audience: Audience,
-        zone: tzinfo | None,
-    ) -> MemoryResults:
-        concept = parse_query(query)
-        filter_ = self._filter(filters, zone)
-        attributes = _Attributes.parse(filters)
-        if not isinstance(concept, str) and any(attributes):
-            raise InvalidInput(
-                "types, concepts and files filter observations: "
-                "to use them, query must be a string."
+            concept = parse_query(query)
+            filter_ = Filter(
+                projects=full_names(self._store, filters.projects),
+                after=parse_day(filters.after, "after", zone=zone),
+                before=parse_day(filters.before, "before", end=True, zone=zone),
             )
-        if not self._store.size():  # there are no vectors either, but that is no error
-            return MemoryResults("observations" if isinstance(concept, str) else "conversations")
-        if not isinstance(concept, str):
-            return search_conversations(
-                self._store, self._meaning, concept, filter_, options, audience
+            types = parse_types(filters.types)
+            concepts = parse_texts(filters.concepts, "concepts")
+            files = parse_texts(filters.files, "files")
+            of_observations = bool(types or concepts or files)
+            if not isinstance(concept, str) and of_observations:
+                raise InvalidInput(
+                    "types, concepts and files filter observations: "
+                    "to use them, query must be a string."
+                )
+            if not self._store.size():  # there are no vectors either, but that is no error
+                return MemoryResults(
+                    "observations" if isinstance(concept, str) else "conversations"
+                )
+            if not isinstance(concept, str):
+                return search_conversations(
+                    self._store, self._meaning, concept, filter_, options, audience
+                )
+            if of_observations:
+                store = ObservationStore(self._store, concepts, files)
+                filter_ = replace(filter_, roles=types)
+                results = search_observations(store, self._meaning, concept, filter_, options)
+            else:
+                results = search_concept(
+                    self._store, self._meaning, concept, filter_, options, audience
+                )
+            successors = find_successors(
+                self._store, [hit.observation for hit in results.observations]
             )
-        if any(attributes):
-            store = ObservationStore(self._store, attributes.concepts, attributes.files)
-            filter_ = replace(filter_, roles=attributes.types)
-            results = search_observations(store, self._meaning, concept, filter_, options)
-        else:
-            results = search_concept(
-                self._store, self._meaning, concept, filter_, options, audience
-            )
-        is_filtered = any(attributes) or bool(filter_.after or filter_.before)
-        return self._with_successors(results, options.limit, insert=not is_filtered)
-
-    def _filter(self, filters: MemoryFilter, zone: tzinfo | None) -> Filter:
-        return Filter(
-            projects=full_names(self._store, filters.projects),
-            after=parse_day(filters.after, "after", zone=zone),
-            before=parse_day(filters.before, "before", end=True, zone=zone),
-        )
-
-    def _with_successors(
-        self, results: MemoryResults, limit: int, *, insert: bool
-    ) -> MemoryResults:
-        """The results with later decisions before those that they supersede."""
-        observations = [hit.observation for hit in results.observations]
-        successors = find_successors(self._store, observations)
-        if not successors:
-            return results
-        hits = tuple(promote(results.hits, successors, insert=insert))
-        return replace(results, hits=hits[:limit], total=max(results.total, len(hits)))
+            if not successors:
+                return results
+            is_filtered = of_observations or bool(filter_.after or filter_.before)
+            hits = tuple(promote(results.hits, successors, insert=not is_filtered))
+            total = max(results.total, len(hits))
+            return replace(results, hits=hits[: options.limit], total=total)
 
     def successors(self, messages: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Observation]:
         """The later decisions that supersede what messages say.
@@ -204,6 +193,8 @@ class Memory:
         for candidate in store.candidates([key], filter_):
             return replace(make_hit(candidate, words, earlier.score), arms=earlier.arms)
         return None
+
+    # -- reading ---
 
     def get(
         self, ids: Sequence[str], *, audience: Audience = Audience.PERSON
@@ -259,7 +250,48 @@ class Memory:
         """
         before = max(0, min(before, MAX_NEIGHBORS))
         after = max(0, min(after, MAX_NEIGHBORS))
-        return Timeline(self._store, projects).around(anchor, before, after)
+        projects = full_names(self._store, projects)
+        filter_ = Filter(hidden=True, kinds=(OBSERVATION,), projects=projects)
+        if not is_observation_id(anchor):
+            at = parse_anchor_date(anchor)
+            entries = self._around(at, before, after, filter_)
+            index = sum(1 for time, _, _ in entries if time < at)
+            return [hit for _, _, hit in entries[max(0, index - before) : index + after]], None
+        anchor_hit = observations_by_id(self._store, [anchor])[anchor]
+        anchor, time = anchor_hit.observation.id, anchor_hit.observation.created_at
+        if time is None:
+            raise InvalidInput(
+                f"The observation {truncate(anchor, 80)} has no date. Give a date as the anchor."
+            )
+        entries = self._around(time, before, after, filter_)
+        if all(hit.observation.id != anchor for _, _, hit in entries):  # of another project
+            entries.append((time, -1, anchor_hit))
+            entries.sort(key=lambda entry: entry[:2])
+        hits = [hit for _, _, hit in entries]
+        index = [hit.observation.id for hit in hits].index(anchor)
+        start = max(0, index - before)
+        return hits[start : index + after + 1], index - start
+
+    def _around(
+        self, at: datetime, before: int, after: int, filter_: Filter
+    ) -> list[tuple[datetime, int, ObservationHit]]:
+        """Observations around a moment with their times and keys, at least as many as are needed.
+
+        The keys order those of one moment.
+        """
+        store = self._store
+        _, simultaneous = store.newest(replace(filter_, after=at, before=at), 1, 0)
+        simultaneous = min(simultaneous, _MAX_SIMULTANEOUS)
+        earlier = store.recent(None, replace(filter_, before=at), before + simultaneous)
+        needed = after + simultaneous
+        _, total = store.newest(replace(filter_, after=at), 1, 0)
+        later, _ = store.newest(replace(filter_, after=at), needed, max(0, total - needed))
+        candidates = {candidate.key: candidate for candidate in (*earlier, *later)}
+        hits = observations_by_key(store, candidates)
+        entries = [(candidates[key].created_at or at, key, hit) for key, hit in hits.items()]
+        return sorted(entries, key=lambda entry: entry[:2])
+
+    # -- deletion ---
 
     def forget(
         self,
@@ -279,5 +311,95 @@ class Memory:
         conversations of the project that lie entirely within these days. Raises InvalidInput,
         NotFound.
         """
-        selection = Selection(ids, path, project, after, before, conversations)
-        return Forgetting(self._store, self._delete, self._catch_up).forget(selection, confirm)
+        is_range = bool(project.strip() or after or before)
+        if sum((bool(ids), bool(path), is_range)) != 1:
+            raise InvalidInput("Say what to forget: ids, or path, or project and dates.")
+        if ids:
+            if len(ids) > MAX_IDS:
+                raise InvalidInput("Cannot forget more than 20 observations at once")
+            hits = observations_by_id(self._store, ids)
+            former = [id_ for id_, hit in hits.items() if hit.observation.id != id_]
+            if former:  # what replaced an observation is not deleted in its place
+                raise InvalidInput(f"Invalid observation ID: {', '.join(former)}")
+            if not conversations:
+                if confirm:
+                    self._forget_observations(hits.values())
+                return Deletion((), tuple(hits.values()), 0, 0)
+            ids = list(dict.fromkeys(hit.observation.conversation for hit in hits.values()))
+            summaries = [self._store.summary(id_) for id_ in ids]
+        elif path:
+            summaries = [find_conversation(self._store, path)]
+        else:
+            summaries = self._conversations_within(
+                project, parse_day(after, "after"), parse_day(before, "before", end=True)
+            )
+        messages = sum(summary.message_count for summary in summaries)
+        deletion = Deletion(tuple(summaries), (), messages, self._observation_count(summaries))
+        if confirm:
+            for summary in summaries:
+                self._delete(summary.id)
+        return deletion
+
+    def _forget_observations(self, hits: Iterable[ObservationHit]) -> None:
+        by_conversation: dict[str, set[str]] = {}
+        for hit in hits:
+            ids = by_conversation.setdefault(hit.observation.conversation, set())
+            ids.add(hit.observation.id)
+        store = self._store
+        for conversation, ids in by_conversation.items():
+            ids |= forgotten_ids(store.header(conversation).metadata)
+            store.update(conversation, metadata={FORGOTTEN_IDS: sorted(ids)})
+            version = store.header(conversation).version
+            document_id = store.find_id(OBSERVATIONS, conversation)
+            if document_id is None:
+                continue
+            document = store.document(document_id)
+            passages = tuple(passage for passage in document.passages if passage.id not in ids)
+            remainder = replace(document, passages=passages) if passages else None
+            # Saved for the version just written. An observer that is still working on an earlier
+            # version will observe the conversation again.
+            store.save_observations(conversation, version, remainder)
+        self._catch_up()
+
+    def _observation_count(self, conversations: Sequence[Summary]) -> int:
+        """The number of observations of these conversations, which are looked up many at once."""
+        ids = [identifier(f"{OBSERVATIONS}:{summary.id}") for summary in conversations]
+        count = 0
+        for start in range(0, len(ids), LIMITS.page_size):
+            page = tuple(ids[start : start + LIMITS.page_size])
+            filter_ = Filter(kinds=(OBSERVATION,), conversations=page, hidden=True)
+            documents, _ = self._store.summaries(filter_, "", len(page), 0)
+            count += sum(document.message_count for document in documents)
+        return count
+
+    def _conversations_within(
+        self, project: str, first: datetime | None, last: datetime | None
+    ) -> list[Summary]:
+        """The conversations of a project that lie entirely within these days."""
+        store = self._store
+        projects = full_names(store, [project] if project.strip() else [])
+        filter_ = Filter(
+            projects=projects, kinds=(CONVERSATION,), after=first, before=last, hidden=True
+        )
+
+        def are_within(times: Iterable[datetime | None]) -> bool:
+            return all(
+                time is not None and not (first and time < first) and not (last and time > last)
+                for time in times
+            )
+
+        def is_within(summary: Summary) -> bool:
+            if not (first or last) or are_within((summary.created_at, summary.updated_at)):
+                return True
+            passages = store.document(summary.id).passages
+            times = [passage.created_at for passage in passages if passage.created_at is not None]
+            return bool(times) and are_within(times)
+
+        summaries: list[Summary] = []
+        position: ListPosition | None = list_start(store.last_move())
+        while position is not None:
+            page, position = store.summaries_after(
+                filter_, "", LIMITS.page_size, "updated", position
+            )
+            summaries += filter(is_within, page)
+        return summaries

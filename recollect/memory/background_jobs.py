@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING
 from recollect.home_folder import OBSERVER_BUDGET
 from recollect.index.background import Job, expiry_job, index_job, purge_job
 from recollect.index.pausing import pausable
-from recollect.memory.observe_job import observe_job
 from recollect.models.stopping import Stop
 from recollect.settings import home
 from recollect.store.base import Store
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from recollect.store.shared.database import SharedDatabase
 
 _MANY_CONVERSATIONS = 100  # observing fewer takes seconds
+_INTERVAL = 10.0
+"""Seconds. Each run observes a whole conversation, so one that grows is not observed every time."""
+_MAX_CPU_SHARE = 0.1
+"""A conversation of thousands of messages takes seconds, and while somebody writes to it, every run
+observes it again. So a long run is followed by a pause."""
+_SHORT_RUN = 0.5
+"""CPU seconds. Runs up to this need no pause."""
+_LONGEST_PAUSE = 120
+_NEXT_RUN_MARKER = "observer_next_run"
 
 
 def background_jobs(store: Store, budget: Callable[[], Budget]) -> list[Job]:
@@ -51,6 +60,34 @@ def _early_index_job(store: Store) -> Job:
         return job.run(stop)
 
     return replace(job, run=run)
+
+
+def observe_job(store: Store, budget: Callable[[], Budget] | None = None) -> Job:
+    """The job that observes new and changed conversations.
+
+    The observer is imported when it runs, so that opening a library stays fast.
+    """
+
+    def run(stop: Stop) -> bool:
+        from recollect.memory.backlog import catch_up
+
+        pause = (store.get_marker(_NEXT_RUN_MARKER) or 0) - time.time()
+        if 0 < pause <= _LONGEST_PAUSE:  # it is longer if the clock was set back
+            return True
+        start = time.thread_time()
+        catch_up(store, stop=stop, budget=None if budget is None else budget())
+        cpu_seconds = time.thread_time() - start
+        if cpu_seconds > _SHORT_RUN:
+            pause = min(cpu_seconds / _MAX_CPU_SHARE, _LONGEST_PAUSE)
+            store.set_marker(_NEXT_RUN_MARKER, int(time.time() + pause))
+        return True
+
+    def has_work_left() -> bool:
+        from recollect.memory.backlog import has_backlog
+
+        return has_backlog(store)
+
+    return Job("Observing", run, _INTERVAL, has_work_left)
 
 
 def observation_budget(open_shared: Callable[[], SharedDatabase] | None) -> Budget:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recollect.language.queries.query_tree import Word
+from recollect.memory.formats import conversation_path
 from recollect.memory.lookup import Coverage, observations_by_key
-from recollect.memory.names import conversation_path
 from recollect.memory.observe import ConversationText
 from recollect.memory.reading import ConversationTexts, exchange_lines
 from recollect.memory.results import ConversationHit, MemoryHit, ObservationHit

@@ -7,10 +7,9 @@ from contextlib import suppress
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import fold, identifier, storable, truncate
-from recollect.memory.names import conversation_path, successor_id
+from recollect.memory.formats import conversation_path, successor_id
 from recollect.memory.observe import forgotten_ids, from_passage
-from recollect.memory.request_filters import parse_texts
-from recollect.memory.results import ObservationHit
+from recollect.memory.results import ObservationHit, parse_texts
 from recollect.model.documents import Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.projects import is_folder, project_name

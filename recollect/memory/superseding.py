@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from recollect.language.languages import LATIN
 from recollect.language.text import indexable
-from recollect.memory.names import conversation_path
+from recollect.memory.formats import conversation_path
 from recollect.memory.observe import from_passage
 from recollect.memory.observe.cues import CHANGE
 from recollect.memory.observe.prose import split_sentences

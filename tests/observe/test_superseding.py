@@ -11,10 +11,8 @@ import pytest
 
 from recollect.library import Library
 from recollect.memory.observe import from_passage
-from recollect.memory.rendering.compact import search_compact
-from recollect.memory.rendering.render import details_text, search_json, search_text
-from recollect.memory.request_filters import MemoryFilter
-from recollect.memory.results import MemoryHit, ObservationHit
+from recollect.memory.rendering import details_text, search_compact, search_json, search_text
+from recollect.memory.results import MemoryFilter, MemoryHit, ObservationHit
 from recollect.memory.superseding import find_successors, promote, successors
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation

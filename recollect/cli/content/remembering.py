@@ -175,10 +175,10 @@ def _add_forget(actions: Commands) -> None:
 
 
 def search(arguments: argparse.Namespace) -> int:
+    from recollect.memory import rendering
     from recollect.memory.formats import COMMAND_OPTIONS
-    from recollect.memory.rendering import render
-    from recollect.memory.rendering.compact import search_compact
-    from recollect.memory.request_filters import MemoryFilter
+    from recollect.memory.rendering import search_compact
+    from recollect.memory.results import MemoryFilter
 
     first = " ".join(arguments.query)
     query: str | list[str] = first
@@ -194,19 +194,19 @@ def search(arguments: argparse.Namespace) -> int:
             files=arguments.file,
         )
         result = library.memory.search(query, filters, mode=arguments.mode, limit=arguments.limit)
-    text = render.search_text(result, query)
+    text = rendering.search_text(result, query)
     if arguments.compact:
         text = search_compact(result, query, COMMAND_OPTIONS)
-    return _print(arguments, text, render.search_json(result))
+    return _print(arguments, text, rendering.search_json(result))
 
 
 def get(arguments: argparse.Namespace) -> int:
-    from recollect.memory.rendering import render
+    from recollect.memory import rendering
 
     with existing(arguments) as library:
         result = library.memory.get(arguments.ids)
     return _print(
-        arguments, render.details_text(result), {"observations": render.details_json(result)}
+        arguments, rendering.details_text(result), {"observations": rendering.details_json(result)}
     )
 
 
@@ -225,7 +225,7 @@ def read(arguments: argparse.Namespace) -> int:
 
 
 def timeline(arguments: argparse.Namespace) -> int:
-    from recollect.memory.rendering import render
+    from recollect.memory import rendering
 
     with existing(arguments) as library:
         result, anchor = library.memory.timeline(
@@ -235,12 +235,12 @@ def timeline(arguments: argparse.Namespace) -> int:
             projects=arguments.project,
         )
     return _print(
-        arguments, render.timeline_text(result, anchor), render.timeline_json(result, anchor)
+        arguments, rendering.timeline_text(result, anchor), rendering.timeline_json(result, anchor)
     )
 
 
 def forget(arguments: argparse.Namespace) -> int:
-    from recollect.memory.rendering import render
+    from recollect.memory import rendering
 
     with existing(arguments) as library:
         result = library.memory.forget(
@@ -252,10 +252,10 @@ def forget(arguments: argparse.Namespace) -> int:
             conversations=arguments.conversation,
             confirm=arguments.yes,
         )
-    text = render.deletion_text(result, arguments.yes).replace(
+    text = rendering.deletion_text(result, arguments.yes).replace(
         "To delete: confirm true.", "To delete: --yes."
     )
-    return _print(arguments, text, render.deletion_json(result, arguments.yes))
+    return _print(arguments, text, rendering.deletion_json(result, arguments.yes))
 
 
 def _print(arguments: argparse.Namespace, text: str, value: Any) -> int:

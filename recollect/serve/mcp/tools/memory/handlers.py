@@ -13,13 +13,12 @@ from typing import Any
 
 from recollect.errors import RecollectError, SearchTimeout
 from recollect.language.text import storable
+from recollect.memory import rendering
 from recollect.memory.api import DEFAULT_NEIGHBORS, MAX_NEIGHBORS
 from recollect.memory.formats import time_zone
 from recollect.memory.reading import DEFAULT_READ_TOKENS, MAX_TOKENS, MIN_TOKENS
-from recollect.memory.rendering import render
-from recollect.memory.rendering.compact import search_compact
-from recollect.memory.request_filters import DEFAULT_LIMIT, MAX_LIMIT, MemoryFilter
-from recollect.memory.results import MemoryResults
+from recollect.memory.rendering import search_compact
+from recollect.memory.results import DEFAULT_LIMIT, MAX_LIMIT, MemoryFilter, MemoryResults
 from recollect.serve.mcp.arguments import TIMEOUT, Arguments, json_answer, sanitize
 from recollect.serve.mcp.context import Answer, Context, NoLibrary, ToolError
 from recollect.serve.mcp.tools.memory.definitions import (
@@ -74,19 +73,19 @@ class Handlers:
         except NoLibrary as missing:
             answer = MemoryResults("observations", note=str(missing))
             if response_format == "markdown":
-                return f"{render.NO_OBSERVATIONS}\n\n{missing}"
+                return f"{rendering.NO_OBSERVATIONS}\n\n{missing}"
         if response_format == "json":
-            return json_answer(sanitize(render.search_json(answer)))
+            return json_answer(sanitize(rendering.search_json(answer)))
         if response_format == "compact":
             return _sanitize_text(search_compact(answer, query))
-        return _sanitize_text(render.search_text(answer, query))
+        return _sanitize_text(rendering.search_text(answer, query))
 
     @in_time_zone
     def get_observations(self, context: Context, arguments: dict[str, Any]) -> str:
         ids = MemoryArguments(GET_OBSERVATIONS, arguments).texts("ids")
         with context.library() as library:
             observations = library.memory.get(ids, audience=context.audience)
-            return _sanitize_text(render.details_text(observations))
+            return _sanitize_text(rendering.details_text(observations))
 
     @in_time_zone
     def read(self, context: Context, arguments: dict[str, Any]) -> str:
@@ -118,7 +117,7 @@ class Handlers:
             observations, position = library.memory.timeline(
                 anchor, before=before, after=after, projects=projects
             )
-        return _sanitize_text(render.timeline_text(observations, position))
+        return _sanitize_text(rendering.timeline_text(observations, position))
 
     @in_time_zone
     def forget(self, context: Context, arguments: dict[str, Any]) -> str:
@@ -134,7 +133,7 @@ class Handlers:
                 conversations=args.choice("scope", "observation") == "conversation",
                 confirm=confirm,
             )
-        return _sanitize_text(render.deletion_text(deletion, confirm))
+        return _sanitize_text(rendering.deletion_text(deletion, confirm))
 
 
 class MemoryArguments(Arguments):
