@@ -30,58 +30,49 @@ from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_han
 from recollect.serve.http.service import Service
 from recollect.serve.mcp import streamable_http as mcp
 from recollect.serve.rest import (
+    access_routes,
     bus_routes,
     change_routes,
-    docs_page,
-    event_routes,
-    forget_routes,
-    import_routes,
-    knowledge_routes,
-    search_routes,
-)
-from recollect.serve.rest.administration import (
-    audit_routes,
-    health_routes,
-    index_routes,
-    key_routes,
-    session_routes,
-)
-from recollect.serve.rest.conversations import (
     chat_routes,
     conversation_routes,
+    docs_page,
+    import_routes,
+    knowledge_routes,
     openai_routes,
     saving_routes,
+    search_routes,
+    service_routes,
 )
 
-ROUTERS = (
-    health_routes.router,
-    mcp.router,
-    docs_page.router,
-    key_routes.router,
-    session_routes.router,
-    conversation_routes.router,
-    saving_routes.router,
-    bus_routes.router,
-    search_routes.router,
-    change_routes.router,
-    knowledge_routes.router,
-    import_routes.router,
-    index_routes.router,
-    forget_routes.router,
-    audit_routes.router,
-    event_routes.router,
-    chat_routes.router,
-    openai_routes.router,
-    fragments.router,
-    search_fragments.router,
-    row_actions.router,
-    conversation_fragments.router,
-    item_pages.router,
-    login_pages.router,
-    settings_pages.page_router,
-    settings_pages.router,
-    first_run.router,
-    pages.router,
+ROUTES = (
+    service_routes.health_routes,
+    mcp.router.routes,
+    docs_page.routes,
+    access_routes.key_routes,
+    access_routes.session_routes,
+    conversation_routes.routes,
+    saving_routes.routes,
+    bus_routes.routes,
+    search_routes.routes,
+    change_routes.routes,
+    knowledge_routes.routes,
+    import_routes.routes,
+    service_routes.index_routes,
+    change_routes.forget_routes,
+    access_routes.audit_routes,
+    service_routes.event_routes,
+    chat_routes.routes,
+    openai_routes.routes,
+    fragments.router.routes,
+    search_fragments.router.routes,
+    row_actions.router.routes,
+    conversation_fragments.router.routes,
+    item_pages.router.routes,
+    login_pages.router.routes,
+    settings_pages.page_router.routes,
+    settings_pages.router.routes,
+    first_run.router.routes,
+    pages.router.routes,
 )
 _DESCRIPTION = """\
 Recollect stores every conversation you have with AI and makes it searchable.
@@ -146,9 +137,9 @@ def make_app(service: Service) -> FastAPI:
     app.state.service = service
     app.state.error_page = error_pages.respond_with_page
     add_exception_handlers(app)
-    for router in ROUTERS:
+    for routes in ROUTES:
         # One flat list instead of include_router: the edge looks up policies and methods in it.
-        app.router.routes.extend(router.routes)
+        app.router.routes.extend(routes)
     for route in app.router.routes:
         if isinstance(route, Route) and route.path == app.openapi_url:
             route_policy(ANY_SCOPE)(route.endpoint)  # the one route that FastAPI makes itself

@@ -26,7 +26,7 @@ from recollect.model.documents import Passage
 from recollect.places import library_file, salvage
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.rest.administration import health_routes
+from recollect.serve.rest import service_routes
 from recollect.store.sqlite.connections.connection import connect
 from recollect.store.sqlite.passages.compression import unpack_ids
 from recollect.transfer.salvage.cells import cell_head, local_bytes
@@ -411,7 +411,7 @@ def test_doctor_names_a_message_that_cannot_be_read(
 def test_a_server_is_not_ready_if_a_library_cannot_be_read(
     damaged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health_routes, "_SECONDS_BETWEEN_CHECKS", 0)
+    monkeypatch.setattr(service_routes, "_SECONDS_BETWEEN_CHECKS", 0)
     service = Service(damaged, ServiceConfig())
     client = TestClient(make_app(service), "http://127.0.0.1:8765", client=("127.0.0.1", 50_000))
     assert client.get("/readyz").status_code == 200

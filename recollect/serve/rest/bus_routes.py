@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from starlette.responses import Response
 
 from recollect.errors import InvalidInput, SearchTimeout
@@ -20,42 +20,74 @@ from recollect.model.edited_fields import without_edited_fields
 from recollect.model.search import Filter, Hit
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.routing import (
-    JsonRoute,
-    clamp,
-    clamp_page,
-    created_or_existing,
-    created_status,
-    not_found_as,
-    route_of_contract,
-)
+from recollect.serve.http.routes import Routes
+from recollect.serve.http.routing import clamp, clamp_page, created_status, not_found_as
 from recollect.serve.identity.principal import BUS, CONVERSATIONS, READ, WRITE
 from recollect.serve.masking import can_find, mask_hit
-from recollect.serve.rest import schemas
+from recollect.serve.rest.schemas import (
+    Limit,
+    MessageId,
+    Metadata,
+    Name,
+    PurgeState,
+    RequestBody,
+    ResponseBody,
+    about,
+)
 from recollect.serve.threads import BUS_SOURCE, NO_THREAD, message_json, result_json, thread_json
 from recollect.settings import LIMITS
 
-router = APIRouter(tags=["bus"], route_class=JsonRoute)
+routes = Routes("bus")
 
 _MAX_SEQ = 1 << 53
 
 ThreadId = Annotated[str, Path(description="The id of the thread, percent-encoded.", min_length=1)]
-Limit = Annotated[int, Query(description="Page size, from 1 to 200. Values outside are clamped.")]
-Offset = Annotated[int, Query(description="Number of threads to skip.")]
 
 
-# -- searching -----------------------------------------------------------------
+def _sources(access: Access) -> list[str]:
+    """The sources to search and list; none means all. A key for the bus sees only threads."""
+    return [] if access.principal.has_toolset(CONVERSATIONS) else [BUS_SOURCE]
 
 
-@router.get(
-    "/api/search",
-    summary="Search threads",
-    responses={200: {"model": schemas.SearchResults}},
+# -- searching ---
+
+
+class SearchResult(ResponseBody):
+    """A message that matches a search."""
+
+    message_id: str
+    thread_id: str
+    thread_topic: str
+    author: str | None = about("The author's name, or the role if there is none.")
+    seq: int = about("The position of the message in its thread, starting at 1.")
+    created_at: str | None
+    snippet: str = about(
+        "Up to 20 words around the match, as HTML with `<mark>` around the matches."
+    )
+    metadata: Metadata | None
+
+
+class SearchResults(ResponseBody):
+    """The messages that match a search, best first."""
+
+    results: list[SearchResult]
+    total: int = about("Number of matching messages.")
+    query: str = about("The query that was searched for.")
+    warning: str | None = about(
+        "Why the query is malformed. Malformed queries match nothing.", None
+    )
+
+
+@routes.add(
+    "GET /api/search",
+    READ,
+    BUS,
+    document="thread_id",
+    rate_limit=SEARCH,
+    of_contract=True,
+    returns=SearchResults,
 )
-@route_policy(READ, BUS, document="thread_id", rate_limit=SEARCH)
-@route_of_contract
 def search_threads(
     access: AccessTo,
     q: Annotated[str, Query(description="An FTS5 MATCH expression. It must not be empty.")] = "",
@@ -68,29 +100,24 @@ def search_threads(
     `GET /api/v1/search`. A malformed expression matches nothing. The `warning` says what is wrong
     with it.
     """
-    query = q.strip()
+    query, audience = q.strip(), access.principal.audience
     if not query:
         raise InvalidInput("Query parameter 'q' must not be empty")
-    conversations = []
-    if thread_id:
-        conversations.append(thread_id)
-    body: dict[str, Any] = {"results": [], "total": 0, "query": query}
     with access.read() as library:
         try:
             page = library.match_expression(
                 query,
-                conversations=conversations,
+                conversations=[thread_id] if thread_id else [],
                 sources=_sources(access),
                 limit=clamp(limit, 1, LIMITS.page_size),
-                audience=access.principal.audience,
+                audience=audience,
             )
         except MalformedQuery as error:
-            return json_response(body | {"warning": str(error)})
+            return json_response({"results": [], "total": 0, "query": query, "warning": str(error)})
         except SearchTimeout:
             raise SearchTimeout("Database operation timeout") from None
-    body["results"] = [_result(hit, access.principal.audience) for hit in page.hits]
-    body["total"] = page.total
-    return json_response(body)
+    results = [_result(hit, audience) for hit in page.hits]
+    return json_response({"results": results, "total": page.total, "query": query})
 
 
 def _result(hit: Hit, audience: Audience) -> dict[str, Any]:
@@ -100,34 +127,72 @@ def _result(hit: Hit, audience: Audience) -> dict[str, Any]:
     return result_json(hit, audience) | {"metadata": metadata}
 
 
-# -- threads -------------------------------------------------------------------
+# -- threads ---
 
 
-@router.post(
-    "/api/threads",
-    summary="Open a thread",
-    status_code=201,
-    responses=created_or_existing(schemas.Thread, "The thread of this topic already existed."),
+class Thread(ResponseBody):
+    """A thread without its messages."""
+
+    id: str
+    thread_id: str = about("Same as `id`.")
+    topic: str
+    status: str
+    created_at: str | None
+    updated_at: str | None
+    message_count: int
+    last_seq: int = about("The `seq` of the last message.")
+    metadata: Metadata
+
+
+class ThreadList(ResponseBody):
+    """A page of threads."""
+
+    threads: list[Thread]
+    total: int = about("Number of threads on all pages.")
+    limit: int
+    offset: int
+
+
+class NewThread(RequestBody):
+    """A thread to open."""
+
+    topic: Name = about("Identifies the thread: the same topic is the same thread.")
+    metadata: Metadata | None = None
+
+
+class DeletedThread(ResponseBody):
+    success: Literal[True]
+    thread_id: str
+    purge: PurgeState
+
+
+def _thread(summary: Summary) -> dict[str, Any]:
+    metadata = without_edited_fields(summary.metadata)
+    return {"id": summary.id, **thread_json(summary), "metadata": metadata}
+
+
+@routes.add(
+    "POST /api/threads",
+    WRITE,
+    BUS,
+    returns=Thread,
+    existing="The thread of this topic already existed.",
 )
-@route_policy(WRITE, BUS)
-def open_thread(access: AccessTo, thread: schemas.NewThread) -> Response:
+def open_thread(access: AccessTo, thread: NewThread) -> Response:
     """Returns the thread of a topic. The thread is created on first use."""
     if not thread.topic.strip():
         raise InvalidInput("topic: a thread needs a topic.")
-    status = 200
     with access.write() as library:
-        if library.find_id(BUS_SOURCE, thread.topic) is None:
-            status = 201
+        is_new = library.find_id(BUS_SOURCE, thread.topic) is None
         summary = library.thread(thread.topic, thread.metadata)
-    return json_response(_thread(summary), status)
+    return json_response(_thread(summary), created_status(is_new))
 
 
-@router.get("/api/threads", summary="List threads", responses={200: {"model": schemas.ThreadList}})
-@route_policy(READ, BUS)
+@routes.add("GET /api/threads", READ, BUS, returns=ThreadList)
 def list_threads(
     access: AccessTo,
     limit: Limit = 50,
-    offset: Offset = 0,
+    offset: Annotated[int, Query(description="Number of threads to skip.")] = 0,
     scope: Annotated[
         Literal["bus", "all"],
         Query(description="`bus` lists threads of the bus, `all` lists every conversation."),
@@ -135,9 +200,7 @@ def list_threads(
 ) -> Response:
     """Returns threads, most recently updated first."""
     limit, offset = clamp_page(limit, offset)
-    sources = _sources(access)
-    if scope == "bus":
-        sources = [BUS_SOURCE]
+    sources = [BUS_SOURCE] if scope == "bus" else _sources(access)
     with access.read() as library:
         summaries, total = library.conversation_page(
             Filter.of(sources=sources), limit=limit, offset=offset
@@ -146,12 +209,53 @@ def list_threads(
     return json_response({"threads": threads, "total": total, "limit": limit, "offset": offset})
 
 
-@router.get(
-    "/api/threads/{thread_id:id}/messages",
-    summary="List messages",
-    responses={200: {"model": schemas.BusMessages}},
+# -- messages of a thread ---
+
+
+class BusMessage(ResponseBody):
+    """One message of a thread."""
+
+    id: str
+    thread_id: str
+    author: str | None
+    role: str | None
+    content: str = about("Masked for agents if the message is human-only.")
+    seq: int = about("The position of the message in its thread, starting at 1.")
+    created_at: str | None
+    metadata: Metadata | None
+    human_only: bool
+
+
+class BusMessages(ResponseBody):
+    """A page of messages."""
+
+    messages: list[BusMessage]
+    current_seq: int = about("The `seq` of the thread's last message.")
+    has_more: bool = about("Whether there are messages after these.")
+
+
+class PostedMessage(ResponseBody):
+    msg_id: str
+    thread_id: str
+    seq: int
+    created_at: str | None
+
+
+class NewBusMessage(RequestBody):
+    """A message to post to a thread."""
+
+    author: Name = about("The name of the agent or person who posts.")
+    content: str
+    role: Name = "user"
+    id: MessageId = None
+    metadata: Metadata | None = None
+    human_only: bool = about("Whether agents see a mask instead of the content.", False)
+    reply_to: Name | None = about("The id of the message this one replies to.", None)
+
+
+@routes.add(
+    "GET /api/threads/{thread_id:id}/messages", READ, BUS, document="thread_id", returns=BusMessages
 )
-@route_policy(READ, BUS, document="thread_id")
 def list_thread_messages(
     access: AccessTo,
     thread_id: ThreadId,
@@ -177,43 +281,15 @@ def list_thread_messages(
     return json_response({"messages": messages, "current_seq": current_seq, "has_more": has_more})
 
 
-@router.get(
-    "/api/threads/{thread_id:id}",
-    summary="Retrieve a thread",
-    responses={200: {"model": schemas.Thread}},
+@routes.add(
+    "POST /api/threads/{thread_id:id}/messages",
+    WRITE,
+    BUS,
+    document="thread_id",
+    returns=PostedMessage,
+    existing="The message already existed.",
 )
-@route_policy(READ, BUS, document="thread_id")
-def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
-    """Returns a thread without its messages."""
-    with access.read() as library, not_found_as(NO_THREAD):
-        summary = library.summary(thread_id)
-    return json_response(_thread(summary))
-
-
-@router.delete(
-    "/api/threads/{thread_id:id}",
-    summary="Delete a thread",
-    responses={200: {"model": schemas.DeletedThread}},
-)
-@route_policy(WRITE, BUS, document="thread_id")
-def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
-    """Deletes a thread permanently, with its messages, index entries and vectors."""
-    with access.write() as library, not_found_as(NO_THREAD):
-        library.delete_conversation(thread_id)
-        purge = library.purge_status().state
-    return json_response({"success": True, "thread_id": thread_id, "purge": purge})
-
-
-@router.post(
-    "/api/threads/{thread_id:id}/messages",
-    summary="Post a message",
-    status_code=201,
-    responses=created_or_existing(schemas.PostedMessage, "The message already existed."),
-)
-@route_policy(WRITE, BUS, document="thread_id")
-def post_thread_message(
-    access: AccessTo, thread_id: ThreadId, message: schemas.NewBusMessage
-) -> Response:
+def post_thread_message(access: AccessTo, thread_id: ThreadId, message: NewBusMessage) -> Response:
     """Posts a message to a thread.
 
     The request is idempotent if the message has an `id`: a message sent twice is stored once.
@@ -240,13 +316,22 @@ def post_thread_message(
     return json_response(body, created_status(is_new))
 
 
-def _sources(access: Access) -> list[str]:
-    """The sources to search and list; none means all. A key for the bus sees only threads."""
-    if access.principal.has_toolset(CONVERSATIONS):
-        return []
-    return [BUS_SOURCE]
+# -- one thread: its path matches any other path below ---
 
 
-def _thread(summary: Summary) -> dict[str, Any]:
-    metadata = without_edited_fields(summary.metadata)
-    return {"id": summary.id, **thread_json(summary), "metadata": metadata}
+@routes.add("GET /api/threads/{thread_id:id}", READ, BUS, document="thread_id", returns=Thread)
+def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
+    """Returns a thread without its messages."""
+    with access.read() as library, not_found_as(NO_THREAD):
+        return json_response(_thread(library.summary(thread_id)))
+
+
+@routes.add(
+    "DELETE /api/threads/{thread_id:id}", WRITE, BUS, document="thread_id", returns=DeletedThread
+)
+def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
+    """Deletes a thread permanently, with its messages, index entries and vectors."""
+    with access.write() as library, not_found_as(NO_THREAD):
+        library.delete_conversation(thread_id)
+        purge = library.purge_status().state
+    return json_response({"success": True, "thread_id": thread_id, "purge": purge})

@@ -11,18 +11,17 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.assets import url
-from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
-from recollect.serve.http.routing import DeferredRoute
+from recollect.serve.http.checks.route_policy import ANY_SCOPE
+from recollect.serve.http.routes import Routes
 from recollect.serve.rest.examples import example_of
 
-router = APIRouter(route_class=DeferredRoute)
+routes = Routes()
 
 Schema = dict[str, Any]
 
@@ -128,8 +127,7 @@ programs, <code>detail</code> is meant for people.</p>
 """
 
 
-@router.get("/docs", include_in_schema=False)
-@route_policy(ANY_SCOPE)
+@routes.add("GET /docs", ANY_SCOPE)
 def docs(access: AccessTo) -> Response:
     api = access.request.app.openapi()
     page = _template().render(

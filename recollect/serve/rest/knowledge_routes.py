@@ -11,7 +11,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from starlette.responses import Response
 from starlette.routing import Match
 
@@ -25,29 +25,18 @@ from recollect.knowledge.retrieval import parse_retrieval
 from recollect.library import Library
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_or_existing
+from recollect.serve.http.routes import Routes
+from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_status
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE, Forbidden, Principal
 from recollect.serve.masking import has_masked_messages
 from recollect.serve.rest import knowledge_schemas as schemas
+from recollect.serve.rest.schemas import RequestBody
 from recollect.settings import LIMITS
 from recollect.transfer.export import as_json
 from recollect.transfer.export_parsing import parse_export
 
-"""The toolset that a key needs for these routes."""
 _MAX_PAGE_SIZE = 100
-_FILTER_SOURCES = {
-    "keywords": "notes",
-    "media_types": "media",
-    "date_from": "media",
-    "date_to": "media",
-    "by": "chats",
-    "character_id": "chats",
-    "sender": "chats",
-    "fields": "prompts",
-}
-"""The source each filter applies to."""
 _EXPORT_FORMATS = "; ".join(
     f"{name}: {', '.join(FORMATS[kind])}" for name, kind in SOURCES.items() if kind in FORMATS
 )
@@ -72,7 +61,7 @@ class _KnowledgeRoute(JsonRoute):
         return super().matches(scope)
 
 
-router = APIRouter(tags=["knowledge"], prefix="/api/knowledge", route_class=_KnowledgeRoute)
+routes = Routes("knowledge", _KnowledgeRoute)
 
 Source = Annotated[schemas.Source, Path(description="The kind of document.")]
 WritableSource = Annotated[
@@ -88,15 +77,12 @@ ItemId = Annotated[
 ]
 
 
-# -- searching -----------------------------------------------------------------
+# -- searching ---
 
 
-@router.get(
-    "/search",
-    summary="Search all sources",
-    responses={200: {"model": schemas.SearchResponse}},
+@routes.add(
+    "GET /api/knowledge/search", READ, KNOWLEDGE, rate_limit=SEARCH, returns=schemas.SearchResponse
 )
-@route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
 def search_knowledge(
     access: AccessTo, parameters: Annotated[schemas.SearchParameters, Query()]
 ) -> Response:
@@ -108,26 +94,16 @@ def search_knowledge(
     return _search_with_parameters(access, parameters, parameters.sources)
 
 
-@router.post(
-    "/search",
-    summary="Search all sources with a JSON body",
-    responses={200: {"model": schemas.SearchResponse}},
+@routes.add(
+    "POST /api/knowledge/search", READ, KNOWLEDGE, rate_limit=SEARCH, returns=schemas.SearchResponse
 )
-@route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
 def search_knowledge_with_body(access: AccessTo, request: schemas.SearchRequest) -> Response:
     """Returns matching documents. The body has the arguments of the tool `knowledge.search`."""
-    filters: dict[str, Any] = {}
-    if request.filters is not None:
-        filters = request.filters.model_dump(exclude_none=True)
+    filters = request.filters.model_dump(exclude_none=True) if request.filters else {}
     return _search(access, request.query, request.sources, filters, request)
 
 
-@router.get(
-    "/media-types",
-    summary="List media types",
-    responses={200: {"model": schemas.MediaTypes}},
-)
-@route_policy(READ, KNOWLEDGE)
+@routes.add("GET /api/knowledge/media-types", READ, KNOWLEDGE, returns=schemas.MediaTypes)
 def list_media_types(access: AccessTo) -> Response:
     """Returns the types of the library's media with their numbers, and common types."""
     with access.read() as library:
@@ -136,12 +112,13 @@ def list_media_types(access: AccessTo) -> Response:
     return json_response({"types": types, "suggested": list(MEDIA_TYPES)})
 
 
-@router.get(
-    "/{source}/search",
-    summary="Search one source",
-    responses={200: {"model": schemas.SearchResponse}},
+@routes.add(
+    "GET /api/knowledge/{source}/search",
+    READ,
+    KNOWLEDGE,
+    rate_limit=SEARCH,
+    returns=schemas.SearchResponse,
 )
-@route_policy(READ, KNOWLEDGE, rate_limit=SEARCH)
 def search_knowledge_source(
     access: AccessTo,
     source: Source,
@@ -154,9 +131,20 @@ def search_knowledge_source(
 def _search_with_parameters(
     access: Access, parameters: schemas.SourceSearchParameters, sources: Sequence[str]
 ) -> Response:
-    query = _query(parameters)
-    filters = _filters(parameters, sources)
-    return _search(access, query, sources, filters, parameters)
+    query, alias = parameters.query, parameters.q
+    if query and alias and query != alias:
+        raise InvalidInput("query and q mean the same, but have different values.")
+    if not (query or alias).strip():
+        raise InvalidInput("Query parameter 'query' must not be empty")
+    filters: dict[str, dict[str, Any]] = {}
+    for name, source in schemas.FILTER_SOURCES.items():
+        value = getattr(parameters, name)
+        if not value:
+            continue
+        if sources and source not in sources:
+            raise InvalidInput(f"{name}: this filter is for {source}, which are not searched here.")
+        filters.setdefault(source, {})[name] = value
+    return _search(access, query or alias, sources, filters, parameters)
 
 
 def _search(
@@ -184,59 +172,40 @@ def _search(
     return json_response(results)
 
 
-def _query(parameters: schemas.SourceSearchParameters) -> str:
-    query, alias = parameters.query, parameters.q
-    if query and alias and query != alias:
-        raise InvalidInput("query and q mean the same, but have different values.")
-    if not (query or alias).strip():
-        raise InvalidInput("Query parameter 'query' must not be empty")
-    return query or alias
+# -- reading ---
 
 
-def _filters(
-    parameters: schemas.FilterParameters, sources: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    """The filters by source. Raises InvalidInput for filters of a source that is not searched."""
-    filters: dict[str, dict[str, Any]] = {}
-    for name, source in _FILTER_SOURCES.items():
-        value = getattr(parameters, name)
-        if not value:
-            continue
-        if sources and source not in sources:
-            raise InvalidInput(f"{name}: this filter is for {source}, which are not searched here.")
-        filters.setdefault(source, {})[name] = value
-    return filters
-
-
-# -- reading -------------------------------------------------------------------
-
-
-@router.post(
-    "/get",
-    summary="Retrieve a document with a JSON body",
-    responses={200: {"model": schemas.GetResponse}},
-)
-@route_policy(READ, KNOWLEDGE)
+@routes.add("POST /api/knowledge/get", READ, KNOWLEDGE, returns=schemas.GetResponse)
 def get_item_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
     """Returns a document or part of it. The body has the arguments of the tool `knowledge.get`."""
-    options = None
+    retrieval = None
     if request.retrieval is not None:
-        options = request.retrieval.model_dump(exclude_none=True)
+        retrieval = request.retrieval.model_dump(exclude_none=True)
+    return _get(access, request.source, request.id, retrieval, request.page, request.page_size)
+
+
+def _get(
+    access: Access,
+    source: str,
+    id: str | int,
+    retrieval: dict[str, Any] | None,
+    page: int,
+    page_size: int,
+) -> Response:
     with access.read() as library:
         document = library.knowledge.get(
-            request.source,
-            request.id,
-            parse_retrieval(options, {}),
+            source,
+            id,
+            parse_retrieval(retrieval, {}),
             audience=access.principal.audience,
-            page=request.page,
-            page_size=request.page_size,
+            page=page,
+            page_size=page_size,
             whole_answer=True,
         )
     return json_response(document)
 
 
-@router.get("/{source}", summary="List documents", responses={200: {"model": schemas.ItemList}})
-@route_policy(READ, KNOWLEDGE)
+@routes.add("GET /api/knowledge/{source}", READ, KNOWLEDGE, returns=schemas.ItemList)
 def list_items(
     access: AccessTo, source: Source, parameters: Annotated[schemas.ListParameters, Query()]
 ) -> Response:
@@ -255,12 +224,12 @@ def list_items(
     return json_response({"items": items, "total": total, "limit": limit, "offset": offset})
 
 
-@router.get(
-    "/{source}/{item_id:id}/export",
-    summary="Export a document",
+@routes.add(
+    "GET /api/knowledge/{source}/{item_id:id}/export",
+    READ,
+    KNOWLEDGE,
     responses={200: {"content": {name: {} for name in _EXPORT_MEDIA_TYPES}}},
 )
-@route_policy(READ, KNOWLEDGE)
 def export_item(
     access: AccessTo,
     source: WritableSource,
@@ -281,12 +250,9 @@ def export_item(
     return Response(file.data, headers=headers, media_type=file.media_type)
 
 
-@router.get(
-    "/media/{item_id:id}/transcript",
-    summary="Retrieve a transcript",
-    responses={200: {"model": schemas.Transcript}},
+@routes.add(
+    "GET /api/knowledge/media/{item_id:id}/transcript", READ, KNOWLEDGE, returns=schemas.Transcript
 )
-@route_policy(READ, KNOWLEDGE)
 def get_transcript(
     access: AccessTo,
     item_id: ItemId,
@@ -306,12 +272,9 @@ def get_transcript(
     return json_response({"content": content})
 
 
-@router.get(
-    "/{source}/{item_id:id}",
-    summary="Retrieve a document",
-    responses={200: {"model": schemas.GetResponse}},
+@routes.add(
+    "GET /api/knowledge/{source}/{item_id:id}", READ, KNOWLEDGE, returns=schemas.GetResponse
 )
-@route_policy(READ, KNOWLEDGE)
 def get_item(
     access: AccessTo,
     source: Source,
@@ -319,17 +282,8 @@ def get_item(
     parameters: Annotated[schemas.GetParameters, Query()],
 ) -> Response:
     """Returns a complete document, or the part around a location in it."""
-    with access.read() as library:
-        document = library.knowledge.get(
-            source,
-            item_id,
-            parse_retrieval(parameters.retrieval(), {}),
-            audience=access.principal.audience,
-            page=parameters.page,
-            page_size=parameters.page_size,
-            whole_answer=True,
-        )
-    return json_response(document)
+    retrieval = parameters.retrieval()
+    return _get(access, source, item_id, retrieval, parameters.page, parameters.page_size)
 
 
 def _require_readable(principal: Principal, library: Library, source: str, item_id: str) -> None:
@@ -344,121 +298,76 @@ def _require_readable(principal: Principal, library: Library, source: str, item_
         )
 
 
-# -- writing -------------------------------------------------------------------
+# -- writing ---
 
 
-@router.post(
-    "/restore",
-    summary="Restore a document",
-    status_code=201,
-    responses=created_or_existing(
-        schemas.Item, "The document exists and is identical to the deleted one."
-    ),
+@routes.add(
+    "POST /api/knowledge/restore",
+    WRITE,
+    KNOWLEDGE,
+    returns=schemas.Item,
+    existing="The document exists and is identical to the deleted one.",
 )
-@route_policy(WRITE, KNOWLEDGE)
 def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Response:
     """Restores a document that was deleted with `undo=true`."""
     restored = parse_export(document.model_dump(exclude_unset=True), document.kind)
     with access.write() as library:
         item, is_new = library.restore_document(restored)
-    status = 201 if is_new else 200
-    return json_response(list_entry(item), status)
+    return json_response(list_entry(item), created_status(is_new))
 
 
-@router.post(
-    "/notes",
-    summary="Create a note",
-    status_code=201,
-    responses={201: {"model": schemas.Item}},
+def _add_writing(source: str, noun: str, fields: type[RequestBody], origin: str = "") -> None:
+    """Add the routes that create and update the items of a source, each with its own fields."""
+
+    def create(access: AccessTo, fields: RequestBody) -> Response:
+        with access.write() as library:
+            summary = library.knowledge.create(source, fields.model_dump(exclude_unset=True))
+            return json_response(list_entry(summary), 201)
+
+    def update(access: AccessTo, item_id: ItemId, change: RequestBody) -> Response:
+        changes = change.model_dump(exclude_unset=True)
+        version = changes.pop("version", None)
+        if not changes:
+            raise InvalidInput("There is nothing to change. Send at least one field.")
+        with access.write() as library:
+            summary = library.knowledge.edit(source, item_id, changes, version)
+            return json_response(list_entry(summary))
+
+    name = noun.replace(" item", "").capitalize()
+    create.__annotations__["fields"] = fields
+    update.__annotations__["change"] = schemas.change_of(fields)
+    routes.add(
+        f"POST /api/knowledge/{source}",
+        WRITE,
+        KNOWLEDGE,
+        summary=f"Create a {noun}",
+        description=f"Creates a {noun}{origin}.",
+        operation_id=f"create{name}",
+        returns=schemas.Item,
+        status=201,
+    )(create)
+    routes.add(
+        f"PATCH /api/knowledge/{source}/{{item_id:id}}",
+        WRITE,
+        KNOWLEDGE,
+        summary=f"Update a {noun}",
+        description="Changes the fields in the request. The others stay the same.",
+        operation_id=f"update{name}",
+        returns=schemas.Item,
+    )(update)
+
+
+_add_writing("notes", "note", schemas.NoteFields)
+_add_writing(
+    "media", "media item", schemas.MediaFields, " from its text or from a transcript with times"
 )
-@route_policy(WRITE, KNOWLEDGE)
-def create_note(access: AccessTo, fields: schemas.NoteFields) -> Response:
-    """Creates a note."""
-    return _create(access, "notes", fields)
+_add_writing("characters", "character", schemas.CharacterFields, " from its fields or from a card")
+_add_writing("prompts", "prompt", schemas.PromptFields)
 
 
-@router.post(
-    "/media",
-    summary="Create a media item",
-    status_code=201,
-    responses={201: {"model": schemas.Item}},
+@routes.add(
+    "DELETE /api/knowledge/{source}/{item_id:id}", WRITE, KNOWLEDGE, returns=schemas.DeletedItem
 )
-@route_policy(WRITE, KNOWLEDGE)
-def create_media(access: AccessTo, fields: schemas.MediaFields) -> Response:
-    """Creates a media item from its text or from a transcript with times."""
-    return _create(access, "media", fields)
-
-
-@router.post(
-    "/characters",
-    summary="Create a character",
-    status_code=201,
-    responses={201: {"model": schemas.Item}},
-)
-@route_policy(WRITE, KNOWLEDGE)
-def create_character(access: AccessTo, fields: schemas.CharacterFields) -> Response:
-    """Creates a character from its fields or from a character card."""
-    return _create(access, "characters", fields)
-
-
-@router.post(
-    "/prompts",
-    summary="Create a prompt",
-    status_code=201,
-    responses={201: {"model": schemas.Item}},
-)
-@route_policy(WRITE, KNOWLEDGE)
-def create_prompt(access: AccessTo, fields: schemas.PromptFields) -> Response:
-    """Creates a prompt."""
-    return _create(access, "prompts", fields)
-
-
-@router.patch(
-    "/notes/{item_id:id}", summary="Update a note", responses={200: {"model": schemas.Item}}
-)
-@route_policy(WRITE, KNOWLEDGE)
-def update_note(access: AccessTo, item_id: ItemId, change: schemas.NoteChange) -> Response:
-    """Changes the fields in the request. The others stay the same."""
-    return _update(access, "notes", item_id, change)
-
-
-@router.patch(
-    "/media/{item_id:id}", summary="Update a media item", responses={200: {"model": schemas.Item}}
-)
-@route_policy(WRITE, KNOWLEDGE)
-def update_media(access: AccessTo, item_id: ItemId, change: schemas.MediaChange) -> Response:
-    """Changes the fields in the request. The others stay the same."""
-    return _update(access, "media", item_id, change)
-
-
-@router.patch(
-    "/characters/{item_id:id}",
-    summary="Update a character",
-    responses={200: {"model": schemas.Item}},
-)
-@route_policy(WRITE, KNOWLEDGE)
-def update_character(
-    access: AccessTo, item_id: ItemId, change: schemas.CharacterChange
-) -> Response:
-    """Changes the fields in the request, also in the card. The others stay the same."""
-    return _update(access, "characters", item_id, change)
-
-
-@router.patch(
-    "/prompts/{item_id:id}", summary="Update a prompt", responses={200: {"model": schemas.Item}}
-)
-@route_policy(WRITE, KNOWLEDGE)
-def update_prompt(access: AccessTo, item_id: ItemId, change: schemas.PromptChange) -> Response:
-    """Changes the fields in the request. The others stay the same."""
-    return _update(access, "prompts", item_id, change)
-
-
-@router.delete(
-    "/{source}/{item_id:id}",
-    summary="Delete a document",
-    responses={200: {"model": schemas.DeletedItem}},
-)
-@route_policy(WRITE, KNOWLEDGE)
 def delete_item(
     access: AccessTo,
     source: WritableSource,
@@ -479,19 +388,3 @@ def delete_item(
     if undo:
         body["document"] = as_json(deleted)
     return json_response(body)
-
-
-def _create(access: Access, source: str, fields: schemas.ItemFields) -> Response:
-    with access.write() as library:
-        summary = library.knowledge.create(source, fields.model_dump(exclude_unset=True))
-        return json_response(list_entry(summary), 201)
-
-
-def _update(access: Access, source: str, item_id: str, change: schemas.ItemFields) -> Response:
-    fields = change.model_dump(exclude_unset=True)
-    version = fields.pop("version", None)
-    if not fields:
-        raise InvalidInput("There is nothing to change. Send at least one field.")
-    with access.write() as library:
-        summary = library.knowledge.edit(source, item_id, fields, version)
-        return json_response(list_entry(summary))

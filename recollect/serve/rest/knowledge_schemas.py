@@ -4,43 +4,44 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from recollect.serve.rest.schemas import Metadata, PurgeState, RequestBody, ResponseBody
+from recollect.serve.rest.schemas import Metadata, PurgeState, RequestBody, ResponseBody, about
 from recollect.settings import LIMITS
 
 Source = Literal["notes", "media", "chats", "characters", "prompts"]
 Order = Literal["relevance", "recent"]
-Mode = Literal["both", "text", "vector"]
 SearchIn = Literal["both", "title", "message"]
 PromptField = Literal["name", "details", "system_prompt", "user_prompt", "author", "keywords"]
-RetrievalMode = Literal["snippet", "chunk", "chunk_with_siblings", "full", "auto"]
 Title = Annotated[str, Field(max_length=500)]
 Words = Annotated[list[str], Field(max_length=100)]
+Date = Annotated[str, Field(max_length=64)]
+PageSize = Annotated[int, about("Page size, from 1 to 100. Values outside are clamped.")]
+MessagePages = Annotated[int, about("For a complete conversation, the page.")]
+MessagesPerPage = Annotated[
+    int, about("Messages per page, from 1 to 200. Values outside are clamped.")
+]
 
 _ANY = "Repeat the parameter to allow several."
+_RESTORE = "Send it to `POST /api/knowledge/restore` to restore it."
 MAX_QUERY_LENGTH = LIMITS.long_query_bytes  # of a text of several lines
 
 
-# -- responses -------------------------------------------------------------------
+# -- responses ---
 
 
 class ResultItem(ResponseBody):
     """A document that matches. For conversations, a message."""
 
     id: str
-    source: Source = Field(description="The kind of document. Conversations are `chats`.")
+    source: Source = about("The kind of document. Conversations are `chats`.")
     title: str | None
-    snippet: str | None = Field(
-        description="Plain text around the match, at most `snippet_length` characters."
-    )
-    uri: str = Field(description="Identifies the document or message across sources.")
-    score: float = Field(
+    snippet: str | None = about("Plain text around the match, at most `snippet_length` characters.")
+    uri: str = about("Identifies the document or message across sources.")
+    score: float = about(
+        "How much of the query it has. Scores of different sources can be compared.",
         ge=0,
         le=1,
-        description="That of the best result is how much of the query the best results contain, "
-        "in words and in meaning; the others are relative to it. Scores of different sources can "
-        "be compared.",
     )
     score_type: str
     created_at: str | None
@@ -48,12 +49,12 @@ class ResultItem(ResponseBody):
     version: int | None
     tags: list[str] | None
     media_type: str | None
-    url: str | None = Field(description="The web page the document came from.")
+    url: str | None = about("The web page the document came from.")
     conversation_id: str | None
     message_id: str | None
-    sender: str | None = Field(description="For conversations, the author or role of the message.")
-    loc: Metadata | None = Field(
-        description="Where the match is. Pass it as `retrieval.loc` to read the text around it."
+    sender: str | None = about("For conversations, the author or role of the message.")
+    loc: Metadata | None = about(
+        "Where the match is. Pass it as `retrieval.loc` to read the text around it."
     )
 
 
@@ -62,20 +63,19 @@ class SearchResponse(ResponseBody):
 
     results: list[ResultItem]
     has_more: bool
-    next_offset: int | None = Field(description="The `offset` of the next page.")
+    next_offset: int | None = about("The `offset` of the next page.")
     total_estimated: int | None
-    partial: bool = Field(
+    partial: bool = about(
+        "The search was stopped because it took too long: there may be better results.",
         False,
-        description="Whether the search was stopped because it took too long. There may be more "
-        "and better results.",
     )
-    weak: bool = Field(False, description="Whether the results are probably unrelated.")
-    note: str | None = Field(None, description="Remarks on how the search was carried out.")
-    corrections: dict[str, str] = Field(
-        {}, description="Misspelled words of the query, and what was searched for instead."
+    weak: bool = about("Whether the results are probably unrelated.", False)
+    note: str | None = about("Remarks on how the search was carried out.", None)
+    corrections: dict[str, str] = about(
+        "Misspelled words of the query, and what was searched for instead.", {}
     )
-    nearest: list[ResultItem] = Field(
-        [], description="If there are no results: up to three that are the closest in meaning."
+    nearest: list[ResultItem] = about(
+        "If there are no results: up to three that are the closest in meaning.", []
     )
 
 
@@ -83,17 +83,17 @@ class GetResponse(ResponseBody):
     """A document or part of it."""
 
     meta: ResultItem
-    content: str | dict[str, str] = Field(
-        description="The text. For a complete character or prompt, its fields."
+    content: str | dict[str, str] = about(
+        "The text. For a complete character or prompt, its fields."
     )
-    attachments: list[Metadata] | None = Field(
-        description="The chunks, fields or messages the content consists of, with their positions."
+    attachments: list[Metadata] | None = about(
+        "The chunks, fields or messages the content consists of, with their positions."
     )
-    page: Metadata | None = Field(
-        None, description="For a complete document, which part this is and how to get the next."
+    page: Metadata | None = about(
+        "For a complete document, which part this is and how to get the next.", None
     )
-    note: str | None = Field(
-        None, description="If the location is no longer in the document: what is returned instead."
+    note: str | None = about(
+        "If the location is no longer in the document: what is returned instead.", None
     )
 
 
@@ -106,7 +106,7 @@ class Item(ResponseBody):
     uri: str
     created_at: str | None
     last_modified: str | None
-    version: int = Field(description="Increases with every change.")
+    version: int = about("Increases with every change.")
     tags: list[str] | None
     media_type: str | None
     url: str | None
@@ -117,7 +117,7 @@ class ItemList(ResponseBody):
     """A page of documents."""
 
     items: list[Item]
-    total: int = Field(description="Number of documents on all pages.")
+    total: int = about("Number of documents on all pages.")
     limit: int
     offset: int
 
@@ -125,8 +125,8 @@ class ItemList(ResponseBody):
 class Transcript(ResponseBody):
     """The transcript of a recording."""
 
-    content: str | Metadata = Field(
-        description="Text, SRT or VTT. With `format=json`, an object with `segments`."
+    content: str | Metadata = about(
+        "Text, SRT or VTT. With `format=json`, an object with `segments`."
     )
 
 
@@ -138,8 +138,8 @@ class MediaType(ResponseBody):
 class MediaTypes(ResponseBody):
     """Types of media items."""
 
-    types: list[MediaType] = Field(description="The types in the library, most frequent first.")
-    suggested: list[str] = Field(description="Common types. Any other word is allowed as well.")
+    types: list[MediaType] = about("The types in the library, most frequent first.")
+    suggested: list[str] = about("Common types. Any other word is allowed as well.")
 
 
 class ExportedDocument(BaseModel):
@@ -157,86 +157,78 @@ class DeletedItem(ResponseBody):
     source: Source
     id: str
     purge: PurgeState
-    document: ExportedDocument | None = Field(
-        None,
-        description="With `undo=true`, the deleted document. "
-        "Send it to `POST /api/knowledge/restore` to restore it.",
-    )
+    document: ExportedDocument | None = about(f"With `undo=true`. {_RESTORE}", None)
 
 
-# -- searching -------------------------------------------------------------------
+# -- searching ---
 
 
 class SearchOptions(BaseModel):
     """How to search, and which page to return."""
 
-    limit: int = Field(20, description="Page size, from 1 to 100. Values outside are clamped.")
-    offset: int = Field(0, description="Number of results to skip.")
-    snippet_length: int | None = Field(
-        None, description="Length of snippets, from 10 to 1000 characters. Defaults to 300."
+    limit: PageSize = 20
+    offset: int = about("Number of results to skip.", 0)
+    snippet_length: int | None = about(
+        "Length of snippets, from 10 to 1000 characters. Defaults to 300.", None
     )
-    order_by: Order = Field("relevance", description="Best first, or newest first.")
-    mode: Mode = Field(
-        "both", description="Search by words (`text`), by meaning (`vector`) or by `both`."
+    order_by: Order = about("Best first, or newest first.", "relevance")
+    mode: Literal["both", "text", "vector"] = about(
+        "Search by words (`text`), by meaning (`vector`) or by `both`.", "both"
     )
-    correct: bool = Field(
+    correct: bool = about(
+        "Correct words that occur nowhere, unless the query has quotes.",
         True,
-        description="Correct a word that occurs nowhere, if a frequent word is similar. "
-        "A query with quotes is not corrected.",
     )
-    rerank: bool | None = Field(
+    rerank: bool | None = about(
+        "Let a small model judge the first results. Defaults to the setting `rerank`.",
         None,
-        description="Let a small model judge the first results: better for questions, slower. "
-        "The default is what the setting `rerank` says.",
     )
 
 
-class FilterParameters(BaseModel):
-    """Filters as query parameters. Each applies to one source."""
+class SourceSearchParameters(SearchOptions):
+    """A search as query parameters. Each filter applies to one source."""
 
-    keywords: list[str] = Field([], description=f"Only notes with this keyword. {_ANY}")
-    media_types: list[str] = Field([], description=f"Only media of this type. {_ANY}")
-    date_from: str = Field(
-        "", max_length=64, description="Only media since this date or time (ISO 8601)."
+    keywords: list[str] = about(f"Only notes with this keyword. {_ANY}", [])
+    media_types: list[str] = about(f"Only media of this type. {_ANY}", [])
+    date_from: Date = about("Only media since this date or time (ISO 8601).", "")
+    date_to: Date = about(
+        "Only media until this date or time (ISO 8601). A date includes its day.", ""
     )
-    date_to: str = Field(
-        "",
-        max_length=64,
-        description="Only media until this date or time (ISO 8601). A date includes its day.",
-    )
-    by: SearchIn | None = Field(None, description="Where to search in conversations.")
-    character_id: str = Field(
-        "", max_length=500, description="Only conversations with this character."
-    )
-    sender: str = Field("", max_length=500, description="Only messages of this role or author.")
-    fields: list[PromptField] = Field(
-        [], description="The fields of prompts to search in. Defaults to all."
-    )
-
-
-class SourceSearchParameters(SearchOptions, FilterParameters):
-    query: str = Field(
+    by: SearchIn | None = about("Where to search in conversations.", None)
+    character_id: Title = about("Only conversations with this character.", "")
+    sender: Title = about("Only messages of this role or author.", "")
+    fields: list[PromptField] = about("The fields of prompts to search in. Defaults to all.", [])
+    query: str = about(
+        'A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses.',
         "",
         max_length=MAX_QUERY_LENGTH,
-        description='A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses.',
     )
-    q: str = Field("", max_length=MAX_QUERY_LENGTH, description="Alias of `query`.")
-    limit: int = Field(10, description="Page size, from 1 to 100. Values outside are clamped.")
+    q: str = about("Alias of `query`.", "", max_length=MAX_QUERY_LENGTH)
+    limit: PageSize = 10
+
+
+FILTER_SOURCES = {
+    "keywords": "notes",
+    "media_types": "media",
+    "date_from": "media",
+    "date_to": "media",
+    "by": "chats",
+    "character_id": "chats",
+    "sender": "chats",
+    "fields": "prompts",
+}
+"""The source that each filter applies to."""
 
 
 class SearchParameters(SourceSearchParameters):
-    sources: list[Source] = Field(
-        [], description="Search only these sources. Defaults to all. " + _ANY
-    )
-    limit: int = Field(20, description="Page size, from 1 to 100. Values outside are clamped.")
+    sources: list[Source] = about(f"Search only these sources. Defaults to all. {_ANY}", [])
+    limit: PageSize = 20
 
 
 class MediaFilter(RequestBody):
     media_types: Words | None = None
-    date_from: str | None = Field(None, max_length=64, description="ISO 8601.")
-    date_to: str | None = Field(
-        None, max_length=64, description="ISO 8601. A date includes its day."
-    )
+    date_from: Date | None = about("ISO 8601.", None)
+    date_to: Date | None = about("ISO 8601. A date includes its day.", None)
     order_by: Order | None = None
 
 
@@ -247,7 +239,7 @@ class NotesFilter(RequestBody):
 class ChatsFilter(RequestBody):
     by: SearchIn | None = None
     character_id: int | str | None = None
-    sender: str | None = Field(None, description="A role or the name of an author.")
+    sender: str | None = about("A role or the name of an author.", None)
 
 
 class PromptsFilter(RequestBody):
@@ -272,93 +264,82 @@ class SearchRequest(SearchOptions, RequestBody):
     """The arguments of the tool `knowledge.search`."""
 
     query: str = Field(min_length=1, max_length=MAX_QUERY_LENGTH)
-    sources: Annotated[list[Source], Field(max_length=5)] = Field(
-        default_factory=list, description="Search only these sources. Defaults to all."
+    sources: Annotated[list[Source], Field(max_length=5)] = about(
+        "Search only these sources. Defaults to all.", default_factory=list
     )
     filters: Filters | None = None
 
 
-# -- reading ---------------------------------------------------------------------
+# -- reading ---
 
 
 class ListParameters(BaseModel):
-    search: str = Field("", description="Only documents whose title or id contains this text.")
-    tags: list[str] = Field([], description=f"Only documents with this tag or keyword. {_ANY}")
-    media_types: list[str] = Field([], description=f"Only media of this type. {_ANY}")
-    limit: int = Field(50, description="Page size, from 1 to 200. Values outside are clamped.")
-    offset: int = Field(0, description="Number of documents to skip.")
+    search: str = about("Only documents whose title or id contains this text.", "")
+    tags: list[str] = about(f"Only documents with this tag or keyword. {_ANY}", [])
+    media_types: list[str] = about(f"Only media of this type. {_ANY}", [])
+    limit: int = about("Page size, from 1 to 200. Values outside are clamped.", 50)
+    offset: int = about("Number of documents to skip.", 0)
 
 
 class RetrievalOptions(BaseModel):
     """How much of a document to return. Numbers out of range are clamped."""
 
-    snippet_length: int | None = Field(
-        None, description="Length of a snippet, from 10 to 1000 characters. Defaults to 300."
+    mode: Literal["snippet", "chunk", "chunk_with_siblings", "full", "auto"] = about(
+        "How much of the document to return.", "full"
     )
-    max_tokens: int | None = Field(
+    snippet_length: int | None = about(
+        "Length of a snippet, from 10 to 1000 characters. Defaults to 300.", None
+    )
+    max_tokens: int | None = about(
+        "Maximum length of the whole response, up to 50000 tokens.",
         None,
-        description="Maximum length of the whole response, up to 50000 tokens. The response "
-        "has some text even if that is too little for the rest of it.",
     )
-    chars_per_token: float | None = Field(
-        None, description="Number of characters that count as one token. Defaults to 4."
+    chars_per_token: float | None = about(
+        "Number of characters that count as one token. Defaults to 4.", None
     )
-    chunk_size_tokens: int | None = Field(
-        None, description="Split the text into chunks of this size."
+    chunk_size_tokens: int | None = about("Split the text into chunks of this size.", None)
+    chunk_overlap_tokens: int | None = about("How much consecutive chunks overlap.", None)
+    sibling_window: int | None = about(
+        "Number of chunks or messages on each side, from 0 to 20.", None
     )
-    chunk_overlap_tokens: int | None = Field(
-        None, description="How much consecutive chunks overlap."
+    prefer_prechunked: bool | None = about("Use the stored chunks.", None)
+    query: str | None = about(
+        "What to look for if no location is given.", None, max_length=MAX_QUERY_LENGTH
     )
-    sibling_window: int | None = Field(
-        None, description="Number of chunks or messages on each side, from 0 to 20."
-    )
-    prefer_prechunked: bool | None = Field(None, description="Use the stored chunks.")
-    query: str | None = Field(
+    offset: int | None = about(
+        "Complete texts start with this character, complete conversations with this message.",
         None,
-        max_length=MAX_QUERY_LENGTH,
-        description="What to look for if no location is given.",
-    )
-    offset: int | None = Field(
-        None,
-        description="For a complete text, the character to start with; for a complete "
-        "conversation, the number of messages to skip, instead of `page`.",
     )
 
 
 class Retrieval(RetrievalOptions, RequestBody):
     """How much of a document to return, and from where."""
 
-    mode: RetrievalMode = "snippet"
-    loc: Metadata | None = Field(None, description="The `loc` of a search result.")
+    mode: Literal["snippet", "chunk", "chunk_with_siblings", "full", "auto"] = "snippet"
+    loc: Metadata | None = about("The `loc` of a search result.", None)
 
 
 class Location(BaseModel):
     """A location in a document as query parameters."""
 
-    chunk_index: int | None = Field(None, description="Location: the number of a chunk.")
-    chunk_uuid: str | None = Field(None, description="Location: the UUID of a chunk.")
-    approx_offset: int | None = Field(None, description="Location: a character position.")
-    seconds: float | None = Field(None, description="Location: a time in a recording.")
-    field: str | None = Field(None, description="Location: a field of a character or prompt.")
-    message_id: str | None = Field(None, description="Location: a message of a conversation.")
-    message_index: int | None = Field(None, description="Location: the position of a message.")
+    chunk_index: int | None = about("Location: the number of a chunk.", None)
+    chunk_uuid: str | None = about("Location: the UUID of a chunk.", None)
+    approx_offset: int | None = about("Location: a character position.", None)
+    seconds: float | None = about("Location: a time in a recording.", None)
+    field: str | None = about("Location: a field of a character or prompt.", None)
+    message_id: str | None = about("Location: a message of a conversation.", None)
+    message_index: int | None = about("Location: the position of a message.", None)
 
 
 class GetParameters(RetrievalOptions, Location):
-    mode: RetrievalMode = Field("full", description="How much of the document to return.")
-    page: int = Field(1, description="For a complete conversation, the page.")
-    page_size: int = Field(
-        50,
-        description="Messages per page, from 1 to 200. Values outside are clamped.",
-    )
+    page: MessagePages = 1
+    page_size: MessagesPerPage = 50
 
     def retrieval(self) -> dict[str, Any]:
         """The same as a body of `POST /api/knowledge/get` has it."""
-        location_fields = set(Location.model_fields)
-        other_fields = {"mode", *RetrievalOptions.model_fields}
-        options = self.model_dump(include=other_fields, exclude_none=True)
-        options["loc"] = self.model_dump(include=location_fields, exclude_none=True)
-        return options
+        location = set(Location.model_fields)
+        options = self.model_dump(include=set(RetrievalOptions.model_fields), exclude_none=True)
+        return options | {"loc": self.model_dump(include=location, exclude_none=True)}
 
 
 class GetRequest(RequestBody):
@@ -367,20 +348,17 @@ class GetRequest(RequestBody):
     source: Source
     id: str | int
     retrieval: Retrieval | None = None
-    page: int = Field(1, description="For a complete conversation, the page.")
-    page_size: int = Field(
-        50,
-        description="Messages per page, from 1 to 200. Values outside are clamped.",
-    )
+    page: MessagePages = 1
+    page_size: MessagesPerPage = 50
 
 
-# -- writing -----------------------------------------------------------------------
+# -- writing ---
 
 
 class NoteFields(RequestBody):
     """The fields of a note."""
 
-    title: Title = Field("", description="Defaults to the first line of the content.")
+    title: Title = about("Defaults to the first line of the content.", "")
     content: str = ""
     keywords: Words = Field(default_factory=list)
 
@@ -389,20 +367,18 @@ class MediaFields(RequestBody):
     """The fields of a media item."""
 
     title: Title = ""
-    media_type: Annotated[str, Field(max_length=100)] = Field(
-        "txt", description="One of `GET /api/knowledge/media-types`, or any other word."
+    media_type: Annotated[str, Field(max_length=100)] = about(
+        "One of `GET /api/knowledge/media-types`, or any other word.", "txt"
     )
     content: str = ""
-    transcript: str | list[Any] | Metadata = Field(
-        "",
-        description="A transcript with times instead of `content`: SRT, VTT, SBV, or JSON with "
-        "`segments`.",
+    transcript: str | list[Any] | Metadata = about(
+        "A transcript with times instead of `content`: SRT, VTT, SBV, or JSON with `segments`.", ""
     )
     url: Annotated[str, Field(max_length=10_000)] = ""
     author: Title = ""
     language: Annotated[str, Field(max_length=100)] = ""
-    created_at: Annotated[str, Field(min_length=1, max_length=64)] = Field(
-        "", description="ISO 8601. Defaults to now."
+    created_at: Annotated[str, Field(min_length=1, max_length=64)] = about(
+        "ISO 8601. Defaults to now.", ""
     )
     keywords: Words = Field(default_factory=list)
 
@@ -410,7 +386,7 @@ class MediaFields(RequestBody):
 class CharacterFields(RequestBody):
     """The fields of a character."""
 
-    name: Title = Field("", description="Required here or in the card.")
+    name: Title = about("Required here or in the card.", "")
     description: str = ""
     personality: str = ""
     scenario: str = ""
@@ -423,15 +399,13 @@ class CharacterFields(RequestBody):
     character_book: Metadata = Field(default_factory=dict)
     creator: Title = ""
     tags: Words = Field(default_factory=list)
-    card: Metadata = Field(
-        default_factory=dict, description="A character card, or only its `data`."
-    )
+    card: Metadata = about("A character card, or only its `data`.", default_factory=dict)
 
 
 class PromptFields(RequestBody):
     """The fields of a prompt."""
 
-    name: Title = Field("", description="Required.")
+    name: Title = about("Required.", "")
     author: Title = ""
     details: str = ""
     system_prompt: str = ""
@@ -439,34 +413,22 @@ class PromptFields(RequestBody):
     keywords: Words = Field(default_factory=list)
 
 
-ItemFields = NoteFields | MediaFields | CharacterFields | PromptFields
-
-
-class _Change(BaseModel):
+class Versioned(RequestBody):
     """A change: fields in the request replace the stored ones, and the others stay."""
 
-    version: int | None = Field(
+    version: int | None = about(
+        "The version you want to change. With another one, the answer is 409.",
         None,
         ge=1,
-        description="The version you want to change. "
-        "The request fails with 409 if the document has changed since.",
     )
 
 
-class NoteChange(_Change, NoteFields):
-    """Changes to a note."""
-
-
-class MediaChange(_Change, MediaFields):
-    """Changes to a media item."""
-
-
-class CharacterChange(_Change, CharacterFields):
-    """Changes to a character."""
-
-
-class PromptChange(_Change, PromptFields):
-    """Changes to a prompt."""
+def change_of(fields: type[RequestBody]) -> type[RequestBody]:
+    """The body of a request that changes some of these fields."""
+    name = fields.__name__.removesuffix("Fields") + "Change"
+    bases = (Versioned, fields)
+    model: type[RequestBody] = create_model(name, __base__=bases, __doc__=Versioned.__doc__)
+    return model
 
 
 class RestoredDocument(BaseModel):

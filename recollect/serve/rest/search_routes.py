@@ -6,51 +6,49 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from fastapi import Query
+from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
 
 from recollect.language.text import iso
-from recollect.library import Library
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
-from recollect.serve.http.routing import DeferredRoute, clamp_page
+from recollect.serve.http.routes import Routes
+from recollect.serve.http.routing import clamp_page
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, Forbidden
 from recollect.serve.links import conversation_url
 from recollect.serve.masking import is_masked, mask_hit
-from recollect.serve.rest import schemas
+from recollect.serve.rest.schemas import PageSize, ResponseBody, Visibility, about
 
-router = APIRouter(tags=["search"], prefix="/api/v1", route_class=DeferredRoute)
+routes = Routes("search")
 
 DocumentKind = Literal["conversation", "note", "media", "character", "prompt"]
-
-_QUERY = """\
-A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses, and the fields `role:`,
-`from:`, `in:`, `tag:`, `title:`, `before:` and `after:`. Repeat the parameter two to five times to
-find conversations that contain all of several concepts."""
+Counts = list[list[str | int]]
+"""Pairs of a name and a count."""
 
 
-def _any_of(what: str) -> str:
-    return f"Only {what}. Repeat the parameter to allow several."
+# -- requests ---
+
+
+def _any_of(what: str) -> Any:
+    return about(f"Only {what}. Repeat the parameter to allow several.", [])
 
 
 class PageParameters(BaseModel):
     """How to search, and which page to return."""
 
-    mode: Literal["both", "text", "vector"] = Field(
-        "both", description="Search by words (`text`), by meaning (`vector`) or by `both`."
+    mode: Literal["both", "text", "vector"] = about(
+        "Search by words (`text`), by meaning (`vector`) or by `both`.", "both"
     )
-    group: Literal["message", "conversation"] = Field(
-        "message",
-        description="Return each message, or each conversation once with its best messages.",
+    group: Literal["message", "conversation"] = about(
+        "Return each message, or each conversation once with its best messages.", "message"
     )
-    limit: int = Field(20, description="Page size, from 1 to 200. Values outside are clamped.")
-    offset: int = Field(0, description="Number of hits to skip.")
+    limit: PageSize = 20
+    offset: int = about("Number of hits to skip.", 0)
 
     def options(self) -> SearchOptions:
         limit, offset = clamp_page(self.limit, self.offset)
@@ -58,52 +56,143 @@ class PageParameters(BaseModel):
 
 
 class SearchParameters(PageParameters):
-    q: list[str] = Field(description=_QUERY)
-    role: list[str] = Field([], description=_any_of("messages of this role"))
-    author: list[str] = Field([], description=_any_of("messages of this author"))
-    after: str | None = Field(
-        None, max_length=64, description="Only messages since this date or time (ISO 8601)."
+    q: list[str] = about(
+        'A question, words, "phrases", prefix*, AND, OR, NOT, NEAR, parentheses, and the fields '
+        "`role:`, `from:`, `in:`, `tag:`, `title:`, `before:` and `after:`. Repeat the parameter "
+        "two to five times to find conversations that contain all of several concepts."
     )
-    before: str | None = Field(
+    role: list[str] = _any_of("messages of this role")
+    author: list[str] = _any_of("messages of this author")
+    after: str | None = about(
+        "Only messages since this date or time (ISO 8601).", None, max_length=64
+    )
+    before: str | None = about(
+        "Only messages until this date or time (ISO 8601). A date includes its day.",
         None,
         max_length=64,
-        description="Only messages until this date or time (ISO 8601). A date includes its day.",
     )
-    project: list[str] = Field([], description=_any_of("conversations of this project"))
-    source: list[str] = Field(
-        [], description=_any_of("conversations from this source, such as `chatgpt`")
+    project: list[str] = _any_of("conversations of this project")
+    source: list[str] = _any_of("conversations from this source, such as `chatgpt`")
+    kind: list[DocumentKind] = _any_of("documents of this kind")
+    tag: list[str] = _any_of("conversations with this tag")
+    conversation: list[str] = _any_of("messages of this conversation")
+    hidden: bool = about("Include messages the source hides, such as system prompts.", False)
+    score: Literal["rank", "fts"] = about(
+        "Use Recollect's ranking, or that of the full-text engine.", "rank"
     )
-    kind: list[DocumentKind] = Field([], description=_any_of("documents of this kind"))
-    tag: list[str] = Field([], description=_any_of("conversations with this tag"))
-    conversation: list[str] = Field([], description=_any_of("messages of this conversation"))
-    hidden: bool = Field(
-        False, description="Include messages the source hides, such as system prompts."
-    )
-    score: Literal["rank", "fts"] = Field(
-        "rank", description="Use Recollect's ranking, or that of the full-text engine."
-    )
-    typing: bool = Field(
-        False, description="The user is still typing: the last word also matches as a prefix."
-    )
-    correct: bool = Field(
+    typing: bool = about("The user is still typing: the last word also matches as a prefix.", False)
+    correct: bool = about(
+        "Correct words that no message contains, unless the query has quotes.",
         True,
-        description="Correct a word that no message contains, if a frequent word is similar. "
-        "A query with quotes is not corrected.",
     )
-    rerank: bool | None = Field(
+    rerank: bool | None = about(
+        "Let a small model judge the first hits. Defaults to the setting `rerank`.",
         None,
-        description="Let a small model judge the first hits: better for questions, slower. "
-        "The default is what the setting `rerank` says.",
     )
 
 
 class RelatedParameters(PageParameters):
-    conversation: str = Field(description="The id of the conversation.")
-    message: str = Field(description="The id of the message in that conversation.")
+    conversation: str = about("The id of the conversation.")
+    message: str = about("The id of the message in that conversation.")
 
 
-@router.get("/search", summary="Search", responses={200: {"model": schemas.SearchPage}})
-@route_policy(READ, CONVERSATIONS, rate_limit=SEARCH)
+# -- responses ---
+
+
+class SearchHit(ResponseBody):
+    """A message that matches a search."""
+
+    conversation_id: str
+    message_id: str
+    title: str = about("The title of the conversation.")
+    role: str | None
+    author: str | None
+    kind: str = about("The kind of document: `conversation`, `note`, `media` and so on.")
+    source: str = about("Where the document came from, such as `chatgpt`.")
+    project: str
+    type: str = about("The type of message, such as `message` or `tool_call`.")
+    created_at: str | None = about("ISO 8601.")
+    position: int = about("The position in the conversation, starting at 0.")
+    canonical: bool = about("Whether the message is on the current branch of the conversation.")
+    visibility: Visibility
+    score: float = about("From 0 to 1: how much of the query the hit has, in words and in meaning.")
+    snippet: str = about("Plain text around the match.")
+    marks: list[list[int]] = about(
+        "The matches in the snippet as pairs of start and end, in characters."
+    )
+    arms: list[str] = about(
+        "What found the message: `text`, `vector`, both, or none (fields only)."
+    )
+    terms: list[str] = about("The words of the query that the message contains.")
+    parts: dict[str, float] = about("The components of the score.")
+    copies: int = about("Number of messages with the same text, which are left out.")
+    also: list[SearchHit] = about(
+        "With `group=conversation`, the next best messages of the conversation."
+    )
+    open_url: str | None = about(
+        "The message in the console. Null unless the server knows its base URL."
+    )
+
+
+class SearchPage(ResponseBody):
+    """A page of search hits, best first."""
+
+    hits: list[SearchHit]
+    total: int = about(
+        "Number of matches, with copies. Messages with the same text are one hit, so "
+        "read pages until one has fewer hits than `limit`."
+    )
+    exact: bool = about("Whether `total` is exact. Otherwise there may be more.")
+    partial: bool = about(
+        "The search was stopped because it took too long: there may be better hits."
+    )
+    weak: bool = about("Whether the hits are probably unrelated.")
+    limit: int
+    offset: int
+    mode: str = about("The mode that was used: `text`, `vector` or `both`.")
+    matched: str = about(
+        "`all`: every hit satisfies the whole query; `any`: a hit has one of the words or a "
+        "similar meaning; `literal`: the query was searched as plain text."
+    )
+    score_type: str = about("`rank`, or `fts` for the scores of the text engine.")
+    embedded: float = about(
+        "The share of the library that was searched by meaning: 0 in mode `text`."
+    )
+    note: str = about("Remarks on how the search was carried out.")
+    missing: list[str] = about("Words of the query that no message contains.")
+    corrections: dict[str, str] = about(
+        "Misspelled words of the query, and what was searched for instead."
+    )
+    nearest: list[SearchHit] = about(
+        "If there are no hits: up to three messages that are the closest in meaning."
+    )
+
+
+def _page(access: Access, page: Page) -> Response:
+    base_url, audience = access.service.config.base_url, access.principal.audience
+
+    def hits(found: Sequence[Hit]) -> list[dict[str, Any]]:
+        return [_hit(mask_hit(hit, audience), base_url) for hit in found]
+
+    return json_response(SearchPage.of(page, hits=hits(page.hits), nearest=hits(page.nearest)))
+
+
+def _hit(hit: Hit, base_url: str) -> dict[str, Any]:
+    open_url = None
+    if base_url:
+        open_url = base_url + conversation_url(hit.conversation_id, m=hit.message_id)
+    return SearchHit.of(
+        hit,
+        created_at=iso(hit.created_at),
+        also=[_hit(other, base_url) for other in hit.also],
+        open_url=open_url,
+    )
+
+
+# -- searching ---
+
+
+@routes.add("GET /api/v1/search", READ, CONVERSATIONS, rate_limit=SEARCH, returns=SearchPage)
 def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -> Response:
     """Returns messages that match a query, best first. This is the recommended search.
 
@@ -113,49 +202,54 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
     query: str | list[str] = parameters.q
     if len(parameters.q) == 1:
         query = parameters.q[0]
+    filter_ = Filter.of(
+        roles=parameters.role,
+        authors=parameters.author,
+        after=parameters.after or None,
+        before=parameters.before or None,
+        projects=parameters.project,
+        sources=parameters.source,
+        kinds=_kinds(access, parameters.kind),
+        tags=parameters.tag,
+        conversations=parameters.conversation,
+        hidden=parameters.hidden,
+    )
+    options = replace(
+        parameters.options(),
+        score=parameters.score,
+        rerank=parameters.rerank,
+        typing=parameters.typing,
+        correct=parameters.correct,
+    )
     with access.read() as library:
-        page = library.search(
-            query,
-            Filter.of(
-                roles=parameters.role,
-                authors=parameters.author,
-                after=parameters.after or None,
-                before=parameters.before or None,
-                projects=parameters.project,
-                sources=parameters.source,
-                kinds=_kinds(access, parameters.kind),
-                tags=parameters.tag,
-                conversations=parameters.conversation,
-                hidden=parameters.hidden,
-            ),
-            replace(
-                parameters.options(),
-                score=parameters.score,
-                rerank=parameters.rerank,
-                typing=parameters.typing,
-                correct=parameters.correct,
-            ),
-            audience=access.principal.audience,
-        )
-    return json_response(_page(access, page))
+        page = library.search(query, filter_, options, audience=access.principal.audience)
+    return _page(access, page)
 
 
-@router.get(
-    "/related", summary="Find related messages", responses={200: {"model": schemas.SearchPage}}
+@routes.add(
+    "GET /api/v1/related",
+    READ,
+    CONVERSATIONS,
+    document="conversation",
+    rate_limit=SEARCH,
+    returns=SearchPage,
 )
-@route_policy(READ, CONVERSATIONS, document="conversation", rate_limit=SEARCH)
 def find_related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()]) -> Response:
     """Returns messages that are similar to a given one, in words or in meaning."""
+    conversation, message = parameters.conversation, parameters.message
+    audience = access.principal.audience
     with access.read() as library:
-        _require_readable(access, library, parameters)
+        # Related messages reveal what a masked message says. A hidden one is not found anyway.
+        if audience is Audience.AGENT_MASKED and is_masked(
+            library.message(conversation, message), audience
+        ):
+            raise Forbidden(
+                "This message is human-only, so an agent's key cannot search for related messages."
+            )
         page = library.related(
-            parameters.conversation,
-            parameters.message,
-            parameters.options(),
-            kinds=_kinds(access),
-            audience=access.principal.audience,
+            conversation, message, parameters.options(), kinds=_kinds(access), audience=audience
         )
-    return json_response(_page(access, page))
+    return _page(access, page)
 
 
 def _kinds(access: Access, kinds: Sequence[str] = ()) -> Sequence[str]:
@@ -167,24 +261,39 @@ def _kinds(access: Access, kinds: Sequence[str] = ()) -> Sequence[str]:
     return (CONVERSATION,)
 
 
-def _require_readable(access: Access, library: Library, parameters: RelatedParameters) -> None:
-    """Related messages reveal what a masked message says, so agents cannot ask for them.
-
-    The search itself does not find a hidden message.
-    """
-    if access.principal.audience is not Audience.AGENT_MASKED:
-        return
-    message = library.message(parameters.conversation, parameters.message)
-    if is_masked(message, access.principal.audience):
-        raise Forbidden(
-            "This message is human-only, so an agent's key cannot search for related messages."
-        )
+# -- the library in numbers ---
 
 
-@router.get(
-    "/stats", summary="Retrieve statistics", responses={200: {"model": schemas.LibraryStats}}
-)
-@route_policy(READ, CONVERSATIONS)
+class LibraryStats(ResponseBody):
+    """The size of the library. Stores may add fields of their own."""
+
+    model_config = ConfigDict(extra="allow")
+    conversations: int
+    messages: int
+    notes: int
+
+
+class LibraryActivity(ResponseBody):
+    """Numbers of messages that people wrote, of replies by model and of calls by tool."""
+
+    months: Counts
+    sources: Counts
+    models: Counts = about("Messages by each model.")
+    tools: Counts = about("Calls of each tool.")
+    projects: Counts
+    weekdays: list[int] = about("Starting with Monday.")
+    hours: list[int] = about("Hours of the day in UTC.")
+
+
+class LibraryFacets(ResponseBody):
+    """Numbers of conversations."""
+
+    projects: Counts
+    sources: Counts
+    tags: Counts
+
+
+@routes.add("GET /api/v1/stats", READ, CONVERSATIONS, returns=LibraryStats)
 def get_stats(access: AccessTo) -> Response:
     """Returns the size of the library."""
     with access.read() as library:
@@ -193,20 +302,15 @@ def get_stats(access: AccessTo) -> Response:
     return json_response(statistics)
 
 
-@router.get(
-    "/activity", summary="Retrieve activity", responses={200: {"model": schemas.LibraryActivity}}
-)
-@route_policy(READ, CONVERSATIONS)
+@routes.add("GET /api/v1/activity", READ, CONVERSATIONS, returns=LibraryActivity)
 def get_activity(access: AccessTo) -> Response:
     """Returns the messages that people wrote, by month, weekday, hour, source and project, and
     replies by model and calls by tool."""
     with access.read() as library:
-        counts = library.activity()
-    return json_response(counts)
+        return json_response(library.activity())
 
 
-@router.get("/facets", summary="List facets", responses={200: {"model": schemas.LibraryFacets}})
-@route_policy(READ, CONVERSATIONS)
+@routes.add("GET /api/v1/facets", READ, CONVERSATIONS, returns=LibraryFacets)
 def list_facets(
     access: AccessTo,
     text: Annotated[str, Query(description="Only names that contain this text.")] = "",
@@ -220,54 +324,3 @@ def list_facets(
         if text:
             counts = {facet: library.facet_names(facet, text) for facet in counts}
     return json_response(counts)
-
-
-def _page(access: Access, page: Page) -> dict[str, Any]:
-    base_url, audience = access.service.config.base_url, access.principal.audience
-    return {
-        "hits": [_hit(mask_hit(hit, audience), base_url) for hit in page.hits],
-        "total": page.total,
-        "exact": page.exact,
-        "partial": page.partial,
-        "weak": page.weak,
-        "limit": page.limit,
-        "offset": page.offset,
-        "mode": page.mode,
-        "matched": page.matched,
-        "score_type": page.score_type,
-        "embedded": page.embedded,
-        "note": page.note,
-        "missing": list(page.missing),
-        "corrections": dict(page.corrections),
-        "nearest": [_hit(mask_hit(hit, audience), base_url) for hit in page.nearest],
-    }
-
-
-def _hit(hit: Hit, base_url: str) -> dict[str, Any]:
-    open_url = None
-    if base_url:
-        open_url = base_url + conversation_url(hit.conversation_id, m=hit.message_id)
-    return {
-        "conversation_id": hit.conversation_id,
-        "message_id": hit.message_id,
-        "title": hit.title,
-        "role": hit.role,
-        "author": hit.author,
-        "kind": hit.kind,
-        "source": hit.source,
-        "project": hit.project,
-        "type": hit.type,
-        "created_at": iso(hit.created_at),
-        "position": hit.position,
-        "canonical": hit.canonical,
-        "visibility": hit.visibility,
-        "score": hit.score,
-        "snippet": hit.snippet,
-        "marks": [list(mark) for mark in hit.marks],
-        "arms": list(hit.arms),
-        "terms": list(hit.terms),
-        "parts": dict(hit.parts),
-        "copies": hit.copies,
-        "also": [_hit(other, base_url) for other in hit.also],
-        "open_url": open_url,
-    }

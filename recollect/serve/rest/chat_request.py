@@ -26,7 +26,7 @@ from recollect.language.text import printable, truncate
 from recollect.model.documents import Json
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.routing import content_type, parse_json
-from recollect.serve.rest.conversations.model_server import MAX_SESSION_LENGTH, NAMESPACE
+from recollect.serve.rest.model_server import MAX_SESSION_LENGTH, NAMESPACE
 
 MAX_MESSAGE_LENGTH = 10_000
 MAX_HISTORY_LENGTH = 500_000

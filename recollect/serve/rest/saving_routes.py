@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from recollect.errors import Conflict, InvalidInput, NotFound
@@ -22,20 +21,18 @@ from recollect.model.documents import Json, Passage
 from recollect.model.fields import conversation_shape
 from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import NO_CONVERSATION, AccessTo
-from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
+from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import (
-    JsonRoute,
-    created_or_existing,
     created_status,
     not_found_as,
     one_value,
 )
 from recollect.serve.identity.principal import CONVERSATIONS, WRITE
 from recollect.serve.rest import schemas
-from recollect.serve.rest.conversations.conversation_routes import ConversationId
+from recollect.serve.rest.conversation_routes import ConversationId
 
-router = APIRouter(tags=["conversations"], route_class=JsonRoute)
+routes = Routes("conversations")
 
 T = TypeVar("T")
 
@@ -43,13 +40,13 @@ _TITLE_LENGTH = 50
 _ATTEMPTS = 5
 
 
-@router.post(
-    "/conversations",
-    summary="Create a conversation",
-    status_code=201,
-    responses=created_or_existing(schemas.Conversation, "The conversation already existed."),
+@routes.add(
+    "POST /conversations",
+    WRITE,
+    CONVERSATIONS,
+    returns=schemas.Conversation,
+    existing="The conversation already existed.",
 )
-@route_policy(WRITE, CONVERSATIONS)
 def create_conversation(access: AccessTo, conversation: schemas.NewConversation) -> Response:
     """Creates a conversation, with or without messages.
 
@@ -107,13 +104,13 @@ def _create(
         return api.create_conversation(*fields)
 
 
-@router.post(
-    "/conversations/messages",
-    summary="Save an interaction",
-    status_code=201,
-    responses=created_or_existing(schemas.SavedInteraction, "All messages already existed."),
+@routes.add(
+    "POST /conversations/messages",
+    WRITE,
+    CONVERSATIONS,
+    returns=schemas.SavedInteraction,
+    existing="All messages already existed.",
 )
-@route_policy(WRITE, CONVERSATIONS)
 def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Response:
     """Saves the messages of a session in one call, all or none.
 
@@ -151,13 +148,14 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
     return json_response(body, created_status(bool(body["added"])))
 
 
-@router.post(
-    "/conversations/{conversation_id:id}/messages",
-    summary="Add a message",
-    status_code=201,
-    responses=created_or_existing(schemas.SavedMessage, "The message already existed."),
+@routes.add(
+    "POST /conversations/{conversation_id:id}/messages",
+    WRITE,
+    CONVERSATIONS,
+    document="conversation_id",
+    returns=schemas.SavedMessage,
+    existing="The message already existed.",
 )
-@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
 def add_message(
     access: AccessTo, conversation_id: ConversationId, message: schemas.NewMessage
 ) -> Response:

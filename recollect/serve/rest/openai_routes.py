@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -27,12 +27,12 @@ from recollect.model.chat_messages import as_mapping, as_text, chat_messages
 from recollect.model.documents import Json
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import CHAT
-from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.monitoring import logs
+from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
-from recollect.serve.rest.conversations.model_server import (
+from recollect.serve.rest.model_server import (
     MAX_SESSION_LENGTH,
     NAMESPACE,
     report_unsaved,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is saved
 
-router = APIRouter(tags=["openai"], route_class=DeferredRoute)
+routes = Routes("openai", DeferredRoute)
 
 
 def _responses(description: str) -> dict[int | str, dict[str, Any]]:
@@ -68,13 +68,15 @@ _REQUEST_BODY: dict[str, Any] = {
 }
 
 
-@router.post(
-    "/v1/chat/completions",
-    summary="Create a chat completion",
+@routes.add(
+    "POST /v1/chat/completions",
+    WRITE,
+    CONVERSATIONS,
+    rate_limit=CHAT,
+    ends_streams=True,
     responses=_responses("The model's response, unchanged."),
     openapi_extra=_REQUEST_BODY,
 )
-@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
 async def create_completion(access: AccessTo, request: Request) -> Response:
     """Passes the request on to the model server and records the conversation.
 
@@ -83,13 +85,15 @@ async def create_completion(access: AccessTo, request: Request) -> Response:
     return await _record(access, request, "/chat/completions")
 
 
-@router.post(
-    "/v1/responses",
-    summary="Create a response",
+@routes.add(
+    "POST /v1/responses",
+    WRITE,
+    CONVERSATIONS,
+    rate_limit=CHAT,
+    ends_streams=True,
     responses=_responses("The model's response, unchanged."),
     openapi_extra=_REQUEST_BODY,
 )
-@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
 async def create_response(access: AccessTo, request: Request) -> Response:
     """Passes the request on to the model server and records the conversation, as for chats.
 
@@ -98,42 +102,44 @@ async def create_response(access: AccessTo, request: Request) -> Response:
     return await _record(access, request, "/responses")
 
 
-@router.get("/v1/models", summary="List models", responses=_responses("The models, unchanged."))
-@route_policy(READ, CONVERSATIONS)
+@routes.add("GET /v1/models", READ, CONVERSATIONS, responses=_responses("The models, unchanged."))
 async def list_models(access: AccessTo) -> Response:
     """Returns the models of the model server."""
     return _pass_on(access, "/models", b"")
 
 
-@router.get(
-    "/v1/models/{model:path}",
-    summary="Retrieve a model",
+@routes.add(
+    "GET /v1/models/{model:path}",
+    READ,
+    CONVERSATIONS,
     responses=_responses("The model, unchanged."),
 )
-@route_policy(READ, CONVERSATIONS)
 async def get_model(access: AccessTo, model: str) -> Response:
     """Returns one model of the model server."""
     return _pass_on(access, f"/models/{model}", b"")
 
 
-@router.post(
-    "/v1/embeddings",
-    summary="Create embeddings",
+@routes.add(
+    "POST /v1/embeddings",
+    WRITE,
+    CONVERSATIONS,
+    rate_limit=CHAT,
     responses=_responses("The embeddings, unchanged."),
     openapi_extra=_REQUEST_BODY,
 )
-@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT)
 async def create_embeddings(access: AccessTo, request: Request) -> Response:
     """Passes the request on to the model server. Nothing is recorded."""
     return _pass_on(access, "/embeddings", await request.body())
 
 
-@router.api_route(
-    "/v1/{path:path}",
-    methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-    include_in_schema=False,
+@routes.add(
+    "GET|HEAD|POST|PUT|PATCH|DELETE /v1/{path:path}",
+    WRITE,
+    CONVERSATIONS,
+    rate_limit=CHAT,
+    ends_streams=True,
+    is_hidden=True,
 )
-@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
 async def pass_on(access: AccessTo, request: Request, path: str) -> Response:
     """Passes everything else on. Nothing is recorded, and a header says so."""
     return _pass_on(access, f"/{path}", await request.body())

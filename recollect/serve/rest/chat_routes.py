@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Request
-from pydantic import BaseModel, Field
+from fastapi import Request
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
@@ -28,12 +28,12 @@ from recollect.model.documents import Json, Passage
 from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import CHAT
-from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.error_responses import Problem, error_response
 from recollect.serve.http.json_response import encode_json, json_response
-from recollect.serve.http.routing import DeferredRoute, route_of_contract
+from recollect.serve.http.routes import Routes
+from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
-from recollect.serve.rest.conversations.chat_request import (
+from recollect.serve.rest.chat_request import (
     MAX_HISTORY_LENGTH,
     MAX_HISTORY_MESSAGES,
     ROLES,
@@ -42,16 +42,17 @@ from recollect.serve.rest.conversations.chat_request import (
     parse_chat_request,
     request_body,
 )
-from recollect.serve.rest.conversations.model_server import (
+from recollect.serve.rest.model_server import (
     require_upstream,
     save_on_the_side,
     upstream_problem,
 )
+from recollect.serve.rest.schemas import about
 
 if TYPE_CHECKING:
     import httpx
 
-router = APIRouter(tags=["chat"], route_class=DeferredRoute)
+routes = Routes("chat", DeferredRoute)
 
 _MAX_ANSWER_BYTES = 16_000_000
 _MAX_COMPLAINT_LENGTH = 300
@@ -66,15 +67,15 @@ class ChatAnswer(BaseModel):
     """The model's answer, and where it was saved."""
 
     answer: str
-    model: str = Field(description="The model that answered.")
+    model: str = about("The model that answered.")
     tool_used: str | None = None
     tool_output: str | None = None
     context: str = ""
     summary: str = ""
-    execution_time: float = Field(description="Duration in seconds.")
-    session_id: str = Field(description="Send it with the next message to continue.")
-    conversation_id: str | None = Field(None, description="Missing if nothing was saved.")
-    message_ids: list[str] = Field(description="The ids of the saved messages.")
+    execution_time: float = about("Duration in seconds.")
+    session_id: str = about("Send it with the next message to continue.")
+    conversation_id: str | None = about("Missing if nothing was saved.", None)
+    message_ids: list[str] = about("The ids of the saved messages.")
 
 
 _STREAM_EXAMPLE = (
@@ -85,9 +86,13 @@ _STREAM_EXAMPLE = (
 )
 
 
-@router.post(
-    "/chat",
-    summary="Ask the model",
+@routes.add(
+    "POST /chat",
+    WRITE,
+    CONVERSATIONS,
+    rate_limit=CHAT,
+    ends_streams=True,
+    of_contract=True,
     responses={
         200: {
             "model": ChatAnswer,
@@ -98,8 +103,6 @@ _STREAM_EXAMPLE = (
     },
     openapi_extra={"requestBody": request_body()},
 )
-@route_policy(WRITE, CONVERSATIONS, rate_limit=CHAT, ends_streams=True)
-@route_of_contract
 async def chat(access: AccessTo, request: Request) -> Response:
     """Sends a message to the configured model and saves the message and the answer.
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from fastapi import Path, Query
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from recollect.errors import InvalidInput, NotFound
@@ -24,16 +24,13 @@ from recollect.model.search import Filter
 from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import NO_CONVERSATION, Access, AccessTo
 from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.checks.route_policy import route_policy
 from recollect.serve.http.json_response import json_response
+from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import (
-    JsonRoute,
     clamp_page,
-    created_or_existing,
     created_status,
     not_found_as,
     one_value,
-    route_of_contract,
 )
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.masking import (
@@ -43,11 +40,11 @@ from recollect.serve.masking import (
     visible_document,
 )
 from recollect.serve.rest import schemas
-from recollect.serve.rest.change_routes import change_shape
+from recollect.serve.rest.schemas import about, change_shape
 from recollect.transfer import export
 from recollect.transfer.export_parsing import parse_export
 
-router = APIRouter(tags=["conversations"], route_class=JsonRoute)
+routes = Routes("conversations")
 
 FORMATS = ("json", "txt", "md")
 
@@ -64,29 +61,26 @@ Offset = Annotated[int, Query(description="Number of results to skip.")]
 class ListParameters(BaseModel):
     """Which conversations to list, in which order, and which page."""
 
-    limit: int = Field(50, description="Page size, from 1 to 200. Values outside are clamped.")
-    offset: int = Field(0, description="Number of results to skip. A cursor is more reliable.")
-    cursor: str | None = Field(
+    limit: int = about("Page size, from 1 to 200. Values outside are clamped.", 50)
+    offset: int = about("Number of results to skip. A cursor is more reliable.", 0)
+    cursor: str | None = about(
+        "`next_cursor` of the page before, or empty for the first page. Unlike pages by `offset`, "
+        "these pages do not shift when conversations change.",
         None,
         max_length=200,
-        description="`next_cursor` of the page before, or empty for the first page. Unlike pages "
-        "by `offset`, these pages do not shift when conversations change.",
     )
-    sort: Literal["updated", "pinned", "added"] = Field(
+    sort: Literal["updated", "pinned", "added"] = about(
+        "`updated`: last changed first. `pinned`: the same, but pinned ones first. `added`: newest "
+        "in the library first. With a cursor, every conversation is listed exactly once.",
         "updated",
-        description="`updated`: last changed first. `pinned`: the same, but pinned ones first. "
-        "`added`: newest in the library first. With a cursor, every conversation is listed exactly "
-        "once, in the order that the list had when it began, even if some change meanwhile.",
     )
-    namespace: str = Field("", description="Only conversations of this project.")
-    search: str = Field("", description="Only conversations whose title or id contains this text.")
-    tag: list[str] = Field([], description="Only conversations with one of these tags.")
-    source: list[str] = Field(
-        [], description="Only conversations from one of these sources, such as `chatgpt`."
+    namespace: str = about("Only conversations of this project.", "")
+    search: str = about("Only conversations whose title or id contains this text.", "")
+    tag: list[str] = about("Only conversations with one of these tags.", [])
+    source: list[str] = about(
+        "Only conversations from one of these sources, such as `chatgpt`.", []
     )
-    pinned: bool | None = Field(
-        None, description="Only conversations that are pinned, or only the others."
-    )
+    pinned: bool | None = about("Only conversations that are pinned, or only the others.", None)
 
     def filter(self) -> Filter:
         projects = []
@@ -95,13 +89,9 @@ class ListParameters(BaseModel):
         return Filter.of(projects=projects, tags=self.tag, sources=self.source, pinned=self.pinned)
 
 
-@router.get(
-    "/conversations",
-    summary="List conversations",
-    responses={200: {"model": schemas.ConversationList}},
+@routes.add(
+    "GET /conversations", READ, CONVERSATIONS, of_contract=True, returns=schemas.ConversationList
 )
-@route_policy(READ, CONVERSATIONS)
-@route_of_contract
 def list_conversations(
     access: AccessTo, parameters: Annotated[ListParameters, Query()]
 ) -> Response:
@@ -139,13 +129,15 @@ def list_conversations(
     return json_response(body)
 
 
-@router.get(
-    "/conversations/search/messages",
-    summary="Search messages",
-    responses={200: {"model": schemas.MessageList}},
+@routes.add(
+    "GET /conversations/search/messages",
+    READ,
+    CONVERSATIONS,
+    document="conversation_id",
+    rate_limit=SEARCH,
+    of_contract=True,
+    returns=schemas.MessageList,
 )
-@route_policy(READ, CONVERSATIONS, document="conversation_id", rate_limit=SEARCH)
-@route_of_contract
 def search_messages(
     access: AccessTo,
     query: Annotated[str, Query(description="The text to search for. Case is ignored.")] = "",
@@ -172,12 +164,12 @@ def search_messages(
     return json_response({"messages": messages, "total": matches.total})
 
 
-@router.get(
-    "/conversations/by-session/{session_id:id}",
-    summary="Retrieve a conversation by session",
-    responses={200: {"model": schemas.ConversationDetail}},
+@routes.add(
+    "GET /conversations/by-session/{session_id:id}",
+    READ,
+    CONVERSATIONS,
+    returns=schemas.ConversationDetail,
 )
-@route_policy(READ, CONVERSATIONS)
 def get_conversation_by_session(
     access: AccessTo,
     session_id: Annotated[
@@ -194,12 +186,13 @@ def get_conversation_by_session(
     return json_response(_conversation_detail(document, access.principal.audience))
 
 
-@router.get(
-    "/conversations/{conversation_id:id}/messages",
-    summary="List messages",
-    responses={200: {"model": schemas.MessagePage}},
+@routes.add(
+    "GET /conversations/{conversation_id:id}/messages",
+    READ,
+    CONVERSATIONS,
+    document="conversation_id",
+    returns=schemas.MessagePage,
 )
-@route_policy(READ, CONVERSATIONS, document="conversation_id")
 def list_messages(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -262,21 +255,27 @@ def _message_page(
     return {"messages": messages, "total": total, "before": before, "after": after}
 
 
-@router.get("/conversations/{conversation_id:id}/export", include_in_schema=False)
-@route_policy(READ, CONVERSATIONS, document="conversation_id")
+@routes.add(
+    "GET /conversations/{conversation_id:id}/export",
+    READ,
+    CONVERSATIONS,
+    document="conversation_id",
+    is_hidden=True,
+)
 def download_conversation(
     access: AccessTo, conversation_id: ConversationId, format: str = "json"
 ) -> Response:
     return export_conversation(access, conversation_id, format)
 
 
-@router.get(
-    "/conversations/{conversation_id:id}",
-    summary="Retrieve a conversation",
-    responses={200: {"model": schemas.ConversationDetail}},
+@routes.add(
+    "GET /conversations/{conversation_id:id}",
+    READ,
+    CONVERSATIONS,
+    document="conversation_id",
+    of_contract=True,
+    returns=schemas.ConversationDetail,
 )
-@route_policy(READ, CONVERSATIONS, document="conversation_id")
-@route_of_contract
 def get_conversation(access: AccessTo, conversation_id: ConversationId) -> Response:
     """Returns a conversation with its messages in order."""
     with access.read() as library, not_found_as(NO_CONVERSATION):
@@ -293,13 +292,14 @@ def _conversation_detail(document: Document, audience: Audience) -> dict[str, An
 # -- changing ------------------------------------------------------------------
 
 
-@router.put(
-    "/conversations/{conversation_id:id}",
-    summary="Update a conversation",
-    responses={200: {"model": schemas.ConversationResult}},
+@routes.add(
+    "PUT /conversations/{conversation_id:id}",
+    WRITE,
+    CONVERSATIONS,
+    document="conversation_id",
+    of_contract=True,
+    returns=schemas.ConversationResult,
 )
-@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
-@route_of_contract
 def update_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -325,12 +325,13 @@ def update_conversation(
     return json_response({"success": True, "conversation_id": id})
 
 
-@router.patch(
-    "/conversations/{conversation_id:id}",
-    summary="Change a conversation",
-    responses={200: {"model": schemas.Conversation}},
+@routes.add(
+    "PATCH /conversations/{conversation_id:id}",
+    WRITE,
+    CONVERSATIONS,
+    document="conversation_id",
+    returns=schemas.Conversation,
 )
-@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
 def change_conversation(
     access: AccessTo, conversation_id: ConversationId, changes: schemas.ConversationChanges
 ) -> Response:
@@ -379,13 +380,14 @@ def _change(access: Access, conversation_id: str, changes: schemas.ConversationC
     return id
 
 
-@router.delete(
-    "/conversations/{conversation_id:id}",
-    summary="Delete a conversation",
-    responses={200: {"model": schemas.DeletedConversation}},
+@routes.add(
+    "DELETE /conversations/{conversation_id:id}",
+    WRITE,
+    CONVERSATIONS,
+    document="conversation_id",
+    of_contract=True,
+    returns=schemas.DeletedConversation,
 )
-@route_policy(WRITE, CONVERSATIONS, document="conversation_id")
-@route_of_contract
 def delete_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -427,15 +429,13 @@ def _require_readable(document: Document, audience: Audience) -> None:
         )
 
 
-@router.post(
-    "/conversations/restore",
-    summary="Restore a conversation",
-    status_code=201,
-    responses=created_or_existing(
-        schemas.ConversationResult, "The conversation exists and is identical to the export."
-    ),
+@routes.add(
+    "POST /conversations/restore",
+    WRITE,
+    CONVERSATIONS,
+    returns=schemas.ConversationResult,
+    existing="The conversation exists and is identical to the export.",
 )
-@route_policy(WRITE, CONVERSATIONS)
 def restore_conversation(access: AccessTo, conversation: schemas.RestoredConversation) -> Response:
     """Restores a deleted conversation from its JSON export."""
     document = parse_export(conversation.model_dump(exclude_unset=True))
@@ -450,13 +450,14 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
 # -- exporting -----------------------------------------------------------------
 
 
-@router.post(
-    "/conversations/{conversation_id:id}/export",
-    summary="Export a conversation",
-    responses={200: {"model": schemas.ExportedConversation | schemas.ExportedText}},
+@routes.add(
+    "POST /conversations/{conversation_id:id}/export",
+    READ,
+    CONVERSATIONS,
+    document="conversation_id",
+    of_contract=True,
+    returns=schemas.ExportedConversation | schemas.ExportedText,
 )
-@route_policy(READ, CONVERSATIONS, document="conversation_id")
-@route_of_contract
 def export_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
