@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings, strategies
 from hypothesis.internal.conjecture import providers
 
 import recollect
-from recollect.cli.care import doctor
+from recollect.cli import doctor
 from recollect.importers.sandbox.files import Request
 from recollect.settings import SETTINGS
 from recollect.store.sqlite import store as sqlite_store

@@ -149,16 +149,6 @@ def test_the_parts_of_search_import_one_way() -> None:
     assert import_cycles(parts) == []
 
 
-MOST_SIBLINGS = 19
-
-
-def test_no_folder_has_many_modules() -> None:
-    for folder in sorted({path.parent for path in FILES.values()} - {PACKAGE}):
-        modules = [path for path in folder.glob("*.py") if path.stem != "__init__"]
-        packages = [path for path in folder.glob("*/__init__.py")]
-        assert len(modules) + len(packages) <= MOST_SIBLINGS, folder
-
-
 INTERFACES = ("rest", "console", "mcp")
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.cli import common, main
-from recollect.cli.knowledge import knowledge_editing, knowledge_reading
+from recollect.cli import common, knowledge, knowledge_editing, main
 from recollect.knowledge import exporting, retrieval
 from recollect.knowledge.results import SOURCES
 from recollect.language import transcript
@@ -79,12 +78,12 @@ def editor(folder: Path, program: str) -> str:
 
 
 def test_the_command_line_has_all_kinds_formats_and_modes() -> None:
-    assert set(SOURCES) == set(common.KINDS)
+    assert set(SOURCES) == set(common.KNOWLEDGE_KINDS)
     assert {
         SOURCES[name]: formats for name, formats in knowledge_editing.FORMATS.items()
     } == exporting.FORMATS
-    assert knowledge_reading.MODES == retrieval.MODES
-    assert knowledge_reading.TRANSCRIPTS == transcript.FORMATS
+    assert knowledge.MODES == retrieval.MODES
+    assert knowledge.TRANSCRIPTS == transcript.FORMATS
 
 
 # -- finding and reading -------------------------------------------------------

@@ -20,9 +20,9 @@ from selection import few
 import recollect
 from recollect.capture.discovery import discover
 from recollect.cli.completing import candidates
-from recollect.cli.content import opening
-from recollect.cli.content.finding import choose
-from recollect.cli.servers import installing
+from recollect.cli.importing import choose
+from recollect.cli.reading import open_browser
+from recollect.cli.service import Launchd, Service, Systemd
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -108,8 +108,8 @@ def test_without_anything_to_import_setup_says_how_to_export(run: Any, tmp_path:
 def test_a_unit_of_systemd_runs_this_program_with_this_library(
     run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    monkeypatch.setattr(installing.Systemd, "start", lambda self, name: "")
-    monkeypatch.setattr(installing.Systemd, "state", lambda self, name: "running")
+    monkeypatch.setattr(Systemd, "start", lambda self, name: "")
+    monkeypatch.setattr(Systemd, "state", lambda self, name: "running")
     assert "http://127.0.0.1:9000" in run("service", "install", "--port", "9000")
     file = computer / ".config/systemd/user/recollect-serve.service"
     assert file.stat().st_mode & 0o077 == 0
@@ -141,8 +141,8 @@ def test_a_service_that_cannot_start_says_how_to_start_it_later(
 
 
 def test_special_characters_in_a_unit_are_escaped() -> None:
-    service = installing.Service("serve", ("/a b/100%$", 'say "hi"'), {"X": "back\\slash"})
-    unit = installing.Systemd().render(service)
+    service = Service("serve", ("/a b/100%$", 'say "hi"'), {"X": "back\\slash"})
+    unit = Systemd().render(service)
     assert 'ExecStart="/a b/100%%$$" "say \\"hi\\""' in unit
     assert 'Environment="X=back\\\\slash"' in unit
 
@@ -151,8 +151,8 @@ def test_special_characters_in_a_unit_are_escaped() -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     file = tmp_path / "recollect-serve.service"
-    service = installing.Service("serve", (sys.executable, "-m", "recollect"), {"A": "b c"})
-    file.write_text(installing.Systemd().render(service))
+    service = Service("serve", (sys.executable, "-m", "recollect"), {"A": "b c"})
+    file.write_text(Systemd().render(service))
     process = subprocess.run(
         ["systemd-analyze", "--user", "verify", str(file)], capture_output=True, text=True
     )
@@ -160,8 +160,8 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
 
 
 def test_an_agent_of_launchd_runs_this_program() -> None:
-    service = installing.Service("watch", ("python", "-m", "recollect", "watch"), {"A": "<b&c>"})
-    agent = plistlib.loads(installing.Launchd().render(service).encode())
+    service = Service("watch", ("python", "-m", "recollect", "watch"), {"A": "<b&c>"})
+    agent = plistlib.loads(Launchd().render(service).encode())
     assert agent["ProgramArguments"] == ["python", "-m", "recollect", "watch"]
     assert agent["EnvironmentVariables"] == {"A": "<b&c>"} and agent["RunAtLoad"]
 
@@ -262,7 +262,7 @@ def test_open_shows_a_conversation_in_the_browser(
 ) -> None:
     address, paths = web_server
     pages: list[str] = []
-    monkeypatch.setattr(opening, "open_browser", lambda url: pages.append(url) or True)
+    monkeypatch.setattr("recollect.cli.reading.open_browser", lambda url: pages.append(url) or True)
     run("list")
     assert "Opened About roses" in run("open", "1", "--url", address)
     assert pages == [f"{address}/c/talk"] and paths == ["/c/talk"]
@@ -285,9 +285,9 @@ def test_without_a_screen_no_browser_is_started(monkeypatch: pytest.MonkeyPatch)
     for variable in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
-    assert not opening.open_browser("http://127.0.0.1:8765")
+    assert not open_browser("http://127.0.0.1:8765")
     monkeypatch.setenv("BROWSER", "true %s")
     import webbrowser
 
     monkeypatch.setattr(webbrowser, "_tryorder", None)
-    assert opening.open_browser("http://127.0.0.1:8765")
+    assert open_browser("http://127.0.0.1:8765")

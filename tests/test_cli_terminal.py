@@ -16,7 +16,7 @@ from selection import few
 
 import recollect
 from recollect.cli import main
-from recollect.cli.paging import pager_command
+from recollect.cli.terminal import pager_command
 from recollect.home_folder import RESULTS
 from recollect.model.documents import Document, Passage, arrange
 
@@ -241,7 +241,7 @@ def test_text_that_confuses_the_renderer_is_printed(
     def fail(text: str) -> None:
         raise IndexError(text)
 
-    monkeypatch.setattr("recollect.cli.content.messages.markdown", fail)
+    monkeypatch.setattr("recollect.cli.terminal.markdown", fail)
     with recollect.open(place) as library:
         library.add_conversation("odd", messages=[{"role": "assistant", "content": "**odd** text"}])
     assert "**odd** text" in plain_run("read", "odd")

@@ -16,7 +16,7 @@ pytest.importorskip("textual")
 
 from textual.worker import WorkerCancelled
 
-from recollect.cli.content.tui_app import ConversationScreen, HelpScreen, SearchApp
+from recollect.cli.tui_app import ConversationScreen, HelpScreen, SearchApp
 from recollect.model.documents import Document, Passage, arrange
 
 
@@ -166,5 +166,5 @@ def test_without_a_terminal_or_the_package_there_is_a_clear_message(
     assert "needs a terminal" in run("tui", fails=True)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setitem(sys.modules, "textual", None)
-    monkeypatch.delitem(sys.modules, "recollect.cli.content.tui_app")
+    monkeypatch.delitem(sys.modules, "recollect.cli.tui_app")
     assert "pip install 'recollect[tui]'" in run("tui", fails=True)

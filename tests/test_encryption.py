@@ -19,8 +19,7 @@ import recollect
 from recollect import passphrases, places
 from recollect.backup.making import verify
 from recollect.backup.restoring import RestoreOptions, restore
-from recollect.cli import main
-from recollect.cli.content import exporting
+from recollect.cli import exporting, main
 from recollect.encrypting import change_passphrase, decrypt_home, encrypt_home
 from recollect.errors import (
     Conflict,

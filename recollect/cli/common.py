@@ -1,11 +1,11 @@
-"""What every command needs: options, the library, the terminal, and JSON."""
+"""What every command needs: options, the library, checks of names, and JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,19 @@ from rich.markup import escape
 from recollect.cli import add_library, sentence
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, NotFound
+from recollect.language.queries.query_fields import ROLES
 from recollect.language.text import iso, printable, printable_line
 from recollect.library import Library
-from recollect.model.kinds import KIND_TABLE
+from recollect.model.kinds import KIND_TABLE, KINDS, OBSERVATIONS
+from recollect.model.projects import projects_named
+from recollect.model.search import Filter
 from recollect.model.sources import SOURCES
 from recollect.places import open, open_existing
 from recollect.settings import READ_ONLY, default_user, place
 from recollect.store.values import Purge
 
 Commands = Any  # argparse keeps the type of its subparsers private
-KINDS = tuple(kind.knowledge for kind in KIND_TABLE)
+KNOWLEDGE_KINDS = tuple(kind.knowledge for kind in KIND_TABLE)
 """The kinds, as the Knowledge API calls them."""
 AS_TYPED = "Use --no-correct or quotes to search for it as typed."
 """The hint below a search with a corrected word."""
@@ -57,7 +60,7 @@ def define(
     _add_examples(command, examples)
     command.set_defaults(run=run)
     add_library(command, after_command=True)
-    command.add_argument("--json", action="store_true", help="print JSON for programs")
+    add_flag(command, "--json", "print JSON for programs")
 
 
 def define_group(group: argparse.ArgumentParser, examples: str) -> Commands:
@@ -71,21 +74,18 @@ def _add_examples(command: argparse.ArgumentParser, examples: str) -> None:
     command.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
+def add_flag(command: argparse._ActionsContainer, name: str, help: str) -> None:
+    command.add_argument(name, action="store_true", help=help)
+
+
+def add_list(command: argparse.ArgumentParser, name: str, help: str, **options: Any) -> None:
+    """An option that may be repeated."""
+    command.add_argument(name, action="append", default=[], help=help, **options)
+
+
 def add_filters(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--role",
-        action="append",
-        default=[],
-        metavar="ROLE",
-        help="user, assistant, tool or system; may be repeated",
-    )
-    command.add_argument(
-        "--author",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="who wrote it; may be repeated",
-    )
+    add_list(command, "--role", "user, assistant, tool or system; may be repeated", metavar="ROLE")
+    add_list(command, "--author", "who wrote it; may be repeated", metavar="NAME")
     command.add_argument(
         "--after", metavar="DATE", help="only on or after this ISO 8601 date or time"
     )
@@ -95,45 +95,19 @@ def add_filters(command: argparse.ArgumentParser) -> None:
         help="only on or before it; a bare date includes the whole day (UTC)",
     )
     add_origin_filters(command)
-    command.add_argument(
-        "--tag",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only conversations with this tag",
-    )
-    command.add_argument(
-        "--conversation",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="only inside this conversation",
-    )
+    add_list(command, "--tag", "only conversations with this tag", metavar="NAME")
+    add_list(command, "--conversation", "only inside this conversation", metavar="ID")
 
 
 def add_origin_filters(command: argparse.ArgumentParser) -> None:
     """Options for where conversations come from."""
-    command.add_argument(
-        "--project",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only this project",
-    )
-    command.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"one of {', '.join(SOURCES)}; may be repeated",
-    )
+    add_list(command, "--project", "only this project", metavar="NAME")
+    add_list(command, "--source", f"one of {', '.join(SOURCES)}; may be repeated", metavar="NAME")
 
 
 def add_folders(command: argparse.ArgumentParser, option: str, help: str) -> None:
     """An option for folders that must exist; `existing_folders` checks them."""
-    command.add_argument(
-        option, action="append", default=[], metavar="FOLDER", help=f"{help}; may be repeated"
-    )
+    add_list(command, option, f"{help}; may be repeated", metavar="FOLDER")
 
 
 def existing_folders(names: Sequence[str]) -> list[Path]:
@@ -147,16 +121,12 @@ def existing_folders(names: Sequence[str]) -> list[Path]:
 
 def add_no_index(command: argparse.ArgumentParser) -> None:
     """The option of commands that index what they have added."""
-    command.add_argument(
-        "--no-index", action="store_true", help="index later; text search works at once"
-    )
+    add_flag(command, "--no-index", "index later; text search works at once")
 
 
 def add_search_options(command: argparse.ArgumentParser) -> None:
     """Options of every search by words and meaning."""
-    command.add_argument(
-        "--no-correct", action="store_true", help="do not correct words that occur nowhere"
-    )
+    add_flag(command, "--no-correct", "do not correct words that occur nowhere")
     command.add_argument(
         "--rerank",
         action=argparse.BooleanOptionalAction,
@@ -282,3 +252,82 @@ def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"cannot print {type(value).__name__}")
+
+
+def check_filters(library: Library, arguments: argparse.Namespace) -> None:
+    """Raise InvalidInput if a role, source, project or tag does not exist.
+
+    A search with an unknown name would find nothing, as if there were no such messages. Projects
+    may be named by the last part of their folder; `arguments.project` gets the names that are
+    stored.
+    """
+    for role in getattr(arguments, "role", ()):
+        _check(role, "role", ROLES, lambda: _counted_names(library, "roles"))
+    for source in getattr(arguments, "source", ()):
+        _check(source, "source", SOURCES, lambda: _counted_names(library, "sources"))
+    for tag in getattr(arguments, "tag", ()):
+        if not _exists(library, Filter.of(kinds=KINDS, tags=tag)):
+            raise _unknown_name("tag", tag, facet_names(library, "tags"))
+    projects = [_stored_projects(library, name) for name in getattr(arguments, "project", ())]
+    arguments.project = [project for names in projects for project in names]
+
+
+def _stored_projects(library: Library, name: str) -> Sequence[str]:
+    if _exists(library, Filter.of(kinds=KINDS, projects=name)):
+        return [name]
+    projects = facet_names(library, "projects")
+    matches = projects_named(name, projects)
+    if not matches:
+        raise _unknown_name("project", name, projects)
+    return matches
+
+
+def _check(
+    name: str, noun: str, standard: Iterable[str], in_use: Callable[[], Iterable[str]]
+) -> None:
+    """A standard name is valid even if nothing in the library has it."""
+    if name in standard:
+        return
+    names = list(in_use())
+    if name not in names:
+        raise _unknown_name(noun, name, [*names, *standard])
+
+
+def _unknown_name(noun: str, name: str, names: list[str]) -> InvalidInput:
+    from recollect.cli.suggestions import describe_unknown_name
+
+    return InvalidInput(describe_unknown_name(noun, name, names))
+
+
+def _counted_names(library: Library, field: str) -> list[str]:
+    counts = library.stats()[field]
+    assert isinstance(counts, dict)
+    return [name for name in counts if name != OBSERVATIONS]
+
+
+def _exists(library: Library, filter: Filter) -> bool:
+    _, total = library.conversation_page(filter, limit=1)
+    return total > 0
+
+
+def facet_names(library: Library, field: str) -> list[str]:
+    """All projects, sources or tags of every kind, the most frequent first."""
+    return [name for name, _ in library.facet_names(field, kinds=KINDS)]
+
+
+def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    """The type of an option that takes a number within bounds."""
+    range_ = f"a whole number of at least {least}"
+    if most is not None:
+        range_ = f"a whole number from {least} to {most}"
+
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least or (most is not None and number > most):
+            raise argparse.ArgumentTypeError(f"must be {range_}, not '{text}'")
+        return number
+
+    return parse

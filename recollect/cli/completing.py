@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from recollect.cli import define_all
-from recollect.cli.common import KINDS, define, existing, short_id
+from recollect.cli.common import KNOWLEDGE_KINDS, define, existing, short_id
 from recollect.errors import RecollectError
 from recollect.language.text import printable, printable_line
 from recollect.library import Library
@@ -226,7 +226,7 @@ def _roles(library: Library) -> Iterator[Candidate]:
 
 def _facets(field: str) -> Callable[[Library], Iterator[Candidate]]:
     def names(library: Library) -> Iterator[Candidate]:
-        from recollect.cli.checking import facet_names
+        from recollect.cli.common import facet_names
 
         for name in facet_names(library, field):
             yield Candidate(printable_line(name))
@@ -241,7 +241,7 @@ def _conversations(library: Library) -> Iterator[Candidate]:
         yield Candidate(printable(short_id(library, summary.id)), label[:60])
 
 
-_FIXED_VALUES = {"kind": KINDS, "kinds": KINDS, "shell": SHELLS}
+_FIXED_VALUES = {"kind": KNOWLEDGE_KINDS, "kinds": KNOWLEDGE_KINDS, "shell": SHELLS}
 _VALUES: dict[str, Callable[[Library], Iterator[Candidate]]] = {
     "role": _roles,
     "source": _facets("sources"),

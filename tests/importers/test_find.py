@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from builders import chat, message_node
 
-from recollect.cli.content import importing
+from recollect.cli import importing
 from recollect.errors import InvalidInput, UnknownFormat
 from recollect.importers.registry import (
     FORMATS,

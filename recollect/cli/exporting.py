@@ -13,9 +13,9 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TextIO
 
-from recollect.cli.care.salvaging import show_report
-from recollect.cli.common import console, define, existing, no_library, plural, safe
-from recollect.cli.content.references import REFERENCE, resolve
+from recollect.cli.common import add_flag, console, define, existing, no_library, plural, safe
+from recollect.cli.moving import show_report
+from recollect.cli.references import REFERENCE, resolve
 from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.model.documents import Document
@@ -43,10 +43,10 @@ def define_export(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--format", choices=("json", "txt", "md"), default="json", help="(default: %(default)s)"
     )
-    command.add_argument(
+    add_flag(
+        command,
         "--skip-damaged",
-        action="store_true",
-        help="export what can be read of a damaged library, and list what is missing",
+        "export what can be read of a damaged library, and list what is missing",
     )
     command.add_argument(
         "-o",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from recollect.cli.common import add_command, console, define_group, print_json, safe
+from recollect.cli.common import add_command, add_flag, console, define_group, print_json, safe
 from recollect.configuration import config_file
 from recollect.errors import InvalidInput, RecollectError
 from recollect.settings import HOME, HOST, MAX_WORKERS, PORT, USER, place
@@ -62,9 +62,7 @@ def define_service(group: argparse.ArgumentParser) -> None:
     install_.add_argument(
         "--workers", type=int, metavar="NUMBER", help="serve: processes that share the port"
     )
-    install_.add_argument(
-        "--dry-run", action="store_true", help="print the file, and change nothing"
-    )
+    add_flag(install_, "--dry-run", "print the file, and change nothing")
     uninstall_ = add_command(
         actions, "uninstall", "stop and remove a service", uninstall, _UNINSTALL_EXAMPLES
     )

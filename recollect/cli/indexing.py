@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect.cli.common import (
+    add_flag,
     console,
     define,
     existing,
@@ -18,7 +19,7 @@ from recollect.cli.common import (
     print_json,
     safe,
 )
-from recollect.cli.progress import ProgressBar
+from recollect.cli.terminal import ProgressBar
 from recollect.errors import InvalidInput, RecollectError
 from recollect.library import Library
 from recollect.models import embeddings as models
@@ -43,10 +44,8 @@ _WAITING = "Another process is indexing this library; waiting for it to finish."
 def define_index(command: argparse.ArgumentParser) -> None:
     define(command, index, _INDEX_EXAMPLES)
     switch = command.add_mutually_exclusive_group()
-    switch.add_argument(
-        "--pause", action="store_true", help="stop indexing in the background, in every program"
-    )
-    switch.add_argument("--resume", action="store_true", help="index in the background again")
+    add_flag(switch, "--pause", "stop indexing in the background, in every program")
+    add_flag(switch, "--resume", "index in the background again")
 
 
 def define_model(command: argparse.ArgumentParser) -> None:

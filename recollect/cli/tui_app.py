@@ -22,9 +22,8 @@ from textual.widgets import Footer, Input, OptionList, Select, Static
 from textual.widgets.option_list import Option
 from textual.worker import get_current_worker
 
-from recollect.cli.checking import facet_names
-from recollect.cli.common import plural, safe, short_id, when
-from recollect.cli.content.messages import body, fold, heading, is_folded, visible
+from recollect.cli.common import facet_names, plural, safe, short_id, when
+from recollect.cli.terminal import body, fold, heading, is_folded, visible
 from recollect.errors import RecollectError
 from recollect.language.text import printable, printable_line
 from recollect.library import Library

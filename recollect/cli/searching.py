@@ -1,4 +1,4 @@
-"""`recollect search` and `recollect related`: find messages, best first."""
+"""`recollect search`, `related` and `tui`: find messages, best first."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from rich.padding import Padding
 
-from recollect.cli.checking import check_filters, whole_number
 from recollect.cli.common import (
     AS_TYPED,
     add_filters,
+    add_flag,
+    add_list,
     add_search_options,
     at_terminal,
+    check_filters,
     console,
     copies_label,
     define,
@@ -26,9 +28,10 @@ from recollect.cli.common import (
     safe_line,
     short_id,
     when,
+    whole_number,
 )
-from recollect.cli.content.references import Reference, remember, resolve
-from recollect.errors import InvalidInput
+from recollect.cli.references import Reference, remember, resolve
+from recollect.errors import InvalidInput, RecollectError
 from recollect.language.queries.query import parse_query
 from recollect.library import Library
 from recollect.model.projects import project_name
@@ -77,13 +80,12 @@ def define_search(command: argparse.ArgumentParser) -> None:
     define(command, search, _EXAMPLES)
     command.add_argument("query", nargs="*", help="a question, words, or a query (see below)")
     add_search_options(command)
-    command.add_argument(
+    add_list(
+        command,
         "--and",
-        action="append",
-        default=[],
+        "only conversations that also contain this; may be repeated",
         dest="concepts",
         metavar="CONCEPT",
-        help="only conversations that also contain this; may be repeated",
     )
     _add_view(command)
     command.add_argument(
@@ -97,9 +99,7 @@ def define_search(command: argparse.ArgumentParser) -> None:
         default="rank",
         help="order by Recollect's ranking (default), or by the text engine's score",
     )
-    command.add_argument(
-        "--hidden", action="store_true", help="include hidden messages, such as system prompts"
-    )
+    add_flag(command, "--hidden", "include hidden messages, such as system prompts")
     add_filters(command)
 
 
@@ -134,7 +134,7 @@ def _add_view(command: argparse.ArgumentParser) -> None:
         choices=("message", "conversation"),
         help="one hit per message or per conversation (default: per conversation at a terminal)",
     )
-    command.add_argument("--explain", action="store_true", help="explain why each hit matches")
+    add_flag(command, "--explain", "explain why each hit matches")
 
 
 def search(arguments: argparse.Namespace) -> int:
@@ -430,3 +430,34 @@ def _explain(hit: Hit, *, parts: bool = True) -> None:
         colour = "red" if value < 0 else "green"
         table.add_row(name, f"{value:.3f}", f"[{colour}]{bar}[/]", f"[dim]{EXPLANATIONS[name]}[/]")
     out.print(Padding(table, (0, 0, 0, _INDENT + 2)))
+
+
+_TUI_EXAMPLES = """\
+  recollect tui                                        start with the recent conversations
+  recollect tui rain barrel                            start with a search
+
+F1 shows the keys. Type to search, Enter reads the conversation, Ctrl+F filters,
+Ctrl+Y copies the id, Ctrl+Q ends it.
+"""
+
+
+def define_tui(command: argparse.ArgumentParser) -> None:
+    define(command, run, _TUI_EXAMPLES)
+    command.add_argument("query", nargs="*", help="what to search for first")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.json or not at_terminal():
+        raise InvalidInput(
+            "`recollect tui` needs a terminal. For programs: recollect search --json"
+        )
+    try:
+        from recollect.cli.tui_app import SearchApp
+    except ModuleNotFoundError as error:
+        raise RecollectError(
+            f"`recollect tui` needs more packages ({error.name} is missing): "
+            "pip install 'recollect[tui]'"
+        ) from error
+    with existing(arguments) as library:
+        SearchApp(library, " ".join(arguments.query)).run()
+    return 0

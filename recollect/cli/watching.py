@@ -14,9 +14,10 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from recollect.capture.transcripts import hooks
-from recollect.cli.care.indexing import index_after_import
 from recollect.cli.common import (
+    add_flag,
     add_folders,
+    add_list,
     add_no_index,
     console,
     define,
@@ -28,6 +29,7 @@ from recollect.cli.common import (
     when,
     writable,
 )
+from recollect.cli.indexing import index_after_import
 from recollect.configuration import expand_path
 from recollect.errors import DamagedLibrary, InvalidInput
 from recollect.model.sources import WATCHED
@@ -56,16 +58,10 @@ _ARCHIVE_EXAMPLES = """\
 
 def define_watch(command: argparse.ArgumentParser) -> None:
     define(command, watch, _WATCH_EXAMPLES)
-    command.add_argument("--once", action="store_true", help="import what has changed, then exit")
-    command.add_argument(
-        "--tool",
-        action="append",
-        default=[],
-        choices=WATCHED,
-        help="only this agent; may be repeated",
-    )
+    add_flag(command, "--once", "import what has changed, then exit")
+    add_list(command, "--tool", "only this agent; may be repeated", choices=WATCHED)
     add_folders(command, "--folder", "a folder with transcripts of any known format")
-    command.add_argument("--no-archive", action="store_true", help="do not archive the files")
+    add_flag(command, "--no-archive", "do not archive the files")
     add_no_index(command)
 
 

@@ -10,10 +10,10 @@ from rich.table import Table
 
 from recollect import __version__
 from recollect.checkup import Checkup, check_keys, check_libraries, check_server_database
-from recollect.cli.care.indexing import space_records, space_summary
-from recollect.cli.common import console, define, existing, no_library, print_json, safe
+from recollect.cli.common import add_flag, console, define, existing, no_library, print_json, safe
+from recollect.cli.indexing import space_records, space_summary
 from recollect.cli.overview import contents, index_state
-from recollect.cli.progress import ProgressBar
+from recollect.cli.terminal import ProgressBar
 from recollect.importers.sandbox.process import active_bounds
 from recollect.model.sources import source_label
 from recollect.settings import LIMITS
@@ -54,18 +54,12 @@ _SERVER_ADVICE = (
 
 def define_stats(command: argparse.ArgumentParser) -> None:
     define(command, stats, _STATS_EXAMPLES)
-    command.add_argument(
-        "--verbose", action="store_true", help="also files, the database and the index"
-    )
+    add_flag(command, "--verbose", "also files, the database and the index")
 
 
 def define_doctor(command: argparse.ArgumentParser) -> None:
     define(command, doctor, _DOCTOR_EXAMPLES)
-    command.add_argument(
-        "--repair",
-        action="store_true",
-        help="rebuild the search index from the messages, if these are intact",
-    )
+    add_flag(command, "--repair", "rebuild the search index from the messages, if these are intact")
 
 
 def stats(arguments: argparse.Namespace) -> int:

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from recollect.cli.checking import whole_number
 from recollect.cli.common import (
+    add_flag,
     console,
     define,
     existing,
@@ -19,8 +19,9 @@ from recollect.cli.common import (
     safe_line,
     short_id,
     when,
+    whole_number,
 )
-from recollect.cli.content.references import REFERENCE, forget_results, resolve
+from recollect.cli.references import REFERENCE, forget_results, resolve
 from recollect.errors import InvalidInput
 from recollect.library import Library
 from recollect.model.undo import DELETE, PIN, RENAME, TAG, UNTAG, Change
@@ -65,10 +66,8 @@ To undo an import: recollect import --undo RECEIPT
 def define_delete(command: argparse.ArgumentParser) -> None:
     define(command, delete, _DELETE_EXAMPLES)
     command.add_argument("conversations", nargs="+", metavar="CONVERSATION", help=REFERENCE)
-    command.add_argument(
-        "--permanently", action="store_true", help="keep no copy for undo; asks before it deletes"
-    )
-    command.add_argument("--yes", action="store_true", help="do not ask")
+    add_flag(command, "--permanently", "keep no copy for undo; asks before it deletes")
+    add_flag(command, "--yes", "do not ask")
 
 
 def define_tag(command: argparse.ArgumentParser) -> None:
@@ -111,7 +110,7 @@ def define_undo(command: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         help="changes, as --list shows them (default: the last one)",
     )
-    command.add_argument("--list", action="store_true", help="list what can be undone")
+    add_flag(command, "--list", "list what can be undone")
 
 
 # -- changing ------------------------------------------------------------------

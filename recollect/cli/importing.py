@@ -1,4 +1,4 @@
-"""`recollect import`: import files, print a receipt."""
+"""`recollect import` and `recollect setup`: find files, import them, print a receipt."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from datetime import datetime
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.cli.care.indexing import index_after_import
+from recollect.capture.discovery import Discovery, discover
 from recollect.cli.common import (
+    add_flag,
+    add_folders,
     add_no_index,
     at_terminal,
     console,
     define,
     existing,
+    existing_folders,
     plural,
     print_json,
     print_purge,
@@ -27,7 +30,8 @@ from recollect.cli.common import (
     when,
     writable,
 )
-from recollect.cli.progress import ProgressBar
+from recollect.cli.indexing import index_after_import
+from recollect.cli.terminal import ProgressBar
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput
 from recollect.importers.sandbox.files import Request, prepare
@@ -58,7 +62,7 @@ def define_import(command: argparse.ArgumentParser) -> None:
         "--as", dest="kind", choices=KINDS, help="the kind of the files, if detection gets it wrong"
     )
     command.add_argument("--undo", type=int, metavar="RECEIPT", help="undo one import")
-    command.add_argument("--list", action="store_true", help="list the imports of this library")
+    add_flag(command, "--list", "list the imports of this library")
     add_no_index(command)
 
 
@@ -74,8 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.paths:
         return import_paths(arguments, arguments.paths, arguments.kind)
     if sys.stdin.isatty() and at_terminal() and not arguments.json:
-        from recollect.cli.content.finding import ask, find, paths_of
-
         paths = paths_of(ask(find()))
         if not paths:
             return 0
@@ -257,3 +259,105 @@ def _undo(arguments: argparse.Namespace) -> int:
         console().print(f"Import {receipt.id} of {safe(receipt.path)} was undone.")
         print_purge(purge)
     return 0
+
+
+NOTHING = """\
+Found no conversations on this computer. Import an export of your conversations:
+  ChatGPT  Settings > Data controls > Export data
+  Claude   Settings > Privacy > Export data
+Then: recollect import PATH"""
+
+
+def find(download_folders: Sequence[str] = ()) -> list[Discovery]:
+    """What could be imported, judging by the names of files."""
+    if not download_folders:
+        return discover()
+    return discover(existing_folders(download_folders))
+
+
+def ask(discoveries: Sequence[Discovery]) -> list[Discovery]:
+    """Ask what to import. Without a terminal, say how to do it."""
+    out = console()
+    if not discoveries:
+        out.print(NOTHING, markup=False)
+        return []
+    if len(discoveries) == 1:
+        out.print(f"Found {safe(discoveries[0].label)}.", soft_wrap=True)
+    else:
+        out.print("Found:")
+        for number, discovery in enumerate(discoveries, 1):
+            out.print(f"[bold cyan]{number:>3}[/]  {safe(discovery.label)}", soft_wrap=True)
+    if not sys.stdin.isatty():
+        out.print("Import all of it with: recollect setup --yes")
+        return []
+    question = "Import it? [Y/n] "
+    if len(discoveries) > 1:
+        question = "Import all? [Y/n, or numbers such as 1 3] "
+    return choose(discoveries, input(question))
+
+
+def choose(discoveries: Sequence[Discovery], answer: str) -> list[Discovery]:
+    """The discoveries that an answer selects. Raises InvalidInput if it is no answer."""
+    words = answer.replace(",", " ").split()
+    if not words or answer.strip().lower() in ("y", "yes", "a", "all"):
+        return list(discoveries)
+    if answer.strip().lower() in ("n", "no", "q", "quit"):
+        console().print("Nothing was imported.")
+        return []
+    numbers = [int(word) for word in words if word.isdigit() and word.isascii()]
+    if len(numbers) < len(words) or not all(1 <= n <= len(discoveries) for n in numbers):
+        raise InvalidInput(
+            f"Answer yes, no, or numbers from 1 to {len(discoveries)}. Nothing was imported."
+        )
+    return [discoveries[number - 1] for number in dict.fromkeys(numbers)]
+
+
+def paths_of(discoveries: Sequence[Discovery]) -> list[str]:
+    return [str(path) for discovery in discoveries for path in discovery.paths]
+
+
+_SETUP_EXAMPLES = """\
+  recollect setup                                      look, ask, and import
+  recollect setup --yes                                import everything without asking
+  recollect setup --json                               only print what could be imported
+  recollect setup --downloads ~/Desktop
+
+Setup looks at the names of files: where Claude Code, Codex and Gemini CLI write
+their sessions, and exports in your downloads. It opens no file before you
+agree.
+"""
+
+
+def define_setup(command: argparse.ArgumentParser) -> None:
+    define(command, run_setup, _SETUP_EXAMPLES)
+    add_folders(command, "--downloads", "where exports are (default: your downloads)")
+    add_flag(command, "--yes", "import everything without asking")
+    add_no_index(command)
+
+
+def run_setup(arguments: argparse.Namespace) -> int:
+    discoveries = find(arguments.downloads)
+    if arguments.json and not arguments.yes:
+        print_json({"found": [_record(discovery) for discovery in discoveries]})
+        return 0
+    selection = discoveries
+    if not arguments.yes or not discoveries:
+        selection = ask(discoveries)
+    if not selection:
+        return 0
+    status = import_paths(arguments, paths_of(selection), kind=None)
+    if not arguments.json:
+        out = console()
+        out.print("\nTry: [bold]recollect search[/] WORDS, or [bold]recollect serve --open[/]")
+        if any(discovery.sessions for discovery in selection):
+            out.print("To import new sessions as they grow: recollect service install watch")
+    return status
+
+
+def _record(discovery: Discovery) -> dict[str, object]:
+    return {
+        "source": discovery.source,
+        "label": discovery.label,
+        "sessions": discovery.sessions,
+        "paths": [str(path) for path in discovery.paths],
+    }

@@ -1,23 +1,29 @@
-"""`recollect list` and `recollect read`: list conversations, and read one."""
+"""`recollect list`, `read` and `open`: list conversations, and read one."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import NamedTuple
+from urllib.parse import quote
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli.checking import check_filters, whole_number
 from recollect.cli.common import (
+    add_flag,
+    add_list,
     add_origin_filters,
     at_terminal,
+    check_filters,
     console,
     define,
     existing,
@@ -27,14 +33,16 @@ from recollect.cli.common import (
     safe_line,
     short_id,
     when,
+    whole_number,
 )
-from recollect.cli.content.references import REFERENCE, Reference, remember, resolve
+from recollect.cli.references import REFERENCE, Reference, remember, resolve
+from recollect.errors import RecollectError
 from recollect.language.text import printable_line
 from recollect.library import Library
 from recollect.model.documents import Document, Passage, Summary
 from recollect.model.search import Filter
 from recollect.model.sources import source_label
-from recollect.settings import LIMITS
+from recollect.settings import HOST, LIMITS, PORT
 from recollect.transfer.export import as_json
 
 _GAP = 2  # between columns
@@ -78,14 +86,8 @@ def define_list(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--offset", type=whole_number(0), default=0, help="how many to skip")
     add_origin_filters(command)
-    command.add_argument(
-        "--tag",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only conversations with this tag",
-    )
-    command.add_argument("--pinned", action="store_true", help="only pinned conversations")
+    add_list(command, "--tag", "only conversations with this tag", metavar="NAME")
+    add_flag(command, "--pinned", "only pinned conversations")
     command.add_argument(
         "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
     )
@@ -111,14 +113,10 @@ def define_read(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--offset", type=whole_number(0), default=None, help="how many messages to skip"
     )
-    command.add_argument("--branches", action="store_true", help="include other branches")
-    command.add_argument(
-        "--tools", action="store_true", help="show tool output and thinking instead of folding it"
-    )
-    command.add_argument(
-        "--hidden", action="store_true", help="include hidden messages, such as system prompts"
-    )
-    command.add_argument("--no-pager", action="store_true", help="do not use a pager")
+    add_flag(command, "--branches", "include other branches")
+    add_flag(command, "--tools", "show tool output and thinking instead of folding it")
+    add_flag(command, "--hidden", "include hidden messages, such as system prompts")
+    add_flag(command, "--no-pager", "do not use a pager")
 
 
 # -- listing -----------------------------------------------------------------
@@ -282,8 +280,7 @@ def read(arguments: argparse.Namespace) -> int:
 
 def _read_on(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
     """Show a conversation in a pager: from the start, or from shortly before the hit."""
-    from recollect.cli.content.messages import MessagePrinter, visible
-    from recollect.cli.paging import paged
+    from recollect.cli.terminal import MessagePrinter, paged, visible
 
     start = arguments.offset
     if start is None:
@@ -384,7 +381,7 @@ def _print_messages(
     passages: tuple[Passage, ...], arguments: argparse.Namespace, out: Console, hit: str | None
 ) -> None:
     """Render messages for a terminal; print them as they are in a pipe."""
-    from recollect.cli.content.messages import MessagePrinter, heading, visible
+    from recollect.cli.terminal import MessagePrinter, heading, visible
 
     messages = visible(passages, hidden=arguments.hidden, marked_id=hit)
     if at_terminal():
@@ -416,3 +413,89 @@ def _show_where(page: _MessagePage, arguments: argparse.Namespace) -> None:
             line += " --branches"
         line += "[/]"
     console().print(line, soft_wrap=True)
+
+
+_EXAMPLES = """\
+  recollect open 1                                     a number of the last search or list
+  recollect open 7cdb59db                              an id, or the beginning of an id
+
+The console must be running: `recollect serve`, or `recollect service install`.
+"""
+_TIMEOUT = 5
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  what to connect to instead
+
+
+def define_open(command: argparse.ArgumentParser) -> None:
+    define(command, open_, _EXAMPLES)
+    command.add_argument("conversation", help=REFERENCE)
+    command.add_argument(
+        "--url",
+        metavar="URL",
+        help="address of the console (default: RECOLLECT_HOST and RECOLLECT_PORT)",
+    )
+
+
+def open_(arguments: argparse.Namespace) -> int:
+    with existing(arguments) as library:
+        reference = resolve(library, arguments, arguments.conversation)
+        summary = library.summary(reference.id)
+        label = library.label(summary.id, summary.title)
+    address = _address(arguments.url or _console_address(), reference)
+    _require_page(address)
+    if arguments.json:
+        print_json({"id": reference.id, "url": address})
+        return 0
+    if open_browser(address):
+        console().print(f"Opened [bold]{safe_line(label)}[/] in the browser.")
+    else:
+        console().print(f"[bold]{safe_line(label)}[/] is at {safe(address)}", soft_wrap=True)
+    return 0
+
+
+def open_browser(address: str) -> bool:
+    """Open a page in the user's browser. False if there is none with a window of its own."""
+    import webbrowser
+
+    has_screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if sys.platform.startswith("linux") and not has_screen and not os.environ.get("BROWSER"):
+        return False  # it would be a browser inside the terminal
+    try:
+        return webbrowser.open(address)
+    except webbrowser.Error:
+        return False
+
+
+def _console_address() -> str:
+    host = HOST.get()
+    host = _ANY_ADDRESS.get(host, host)
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"http://{host}:{PORT.get()}"
+
+
+def _address(base: str, reference: Reference) -> str:
+    address = f"{base.rstrip('/')}/c/{quote(reference.id, safe='')}"
+    if reference.message_id is not None:
+        address += f"?m={quote(reference.message_id, safe='')}"
+    return address
+
+
+def _require_page(address: str) -> None:
+    """Raise RecollectError unless a console with this conversation runs at the address."""
+    if not address.startswith(("http://", "https://")):
+        raise RecollectError(f"{address} is not a web address.")
+    try:
+        with urllib.request.urlopen(address, timeout=_TIMEOUT):  # noqa: S310  http, as checked
+            return
+    except urllib.error.HTTPError as error:
+        if error.code in (401, 403):
+            return  # the page asks for an API key
+        raise RecollectError(
+            f"The console at {address} does not have this conversation (status {error.code}). "
+            "It may serve another library."
+        ) from error
+    except OSError as error:
+        raise RecollectError(
+            "The console is not running. Start it with `recollect serve`, or keep it running with "
+            "`recollect service install`."
+        ) from error

@@ -27,8 +27,8 @@ from recollect.backup.schedule import (
     parse_rules,
     prune,
 )
-from recollect.cli.common import console, define, plural, print_json, safe
-from recollect.cli.progress import ProgressBar
+from recollect.cli.common import add_flag, console, define, plural, print_json, safe
+from recollect.cli.terminal import ProgressBar
 from recollect.configuration import expand_path
 from recollect.errors import DamagedBackup, InvalidInput
 from recollect.passphrases import read_passphrase, require_strength
@@ -64,9 +64,7 @@ in a folder named replaced-DATE.
 def define_backup(command: argparse.ArgumentParser) -> None:
     define(command, run_backup, _EXAMPLES)
     _add_folder(command)
-    command.add_argument(
-        "--encrypt", action="store_true", help="encrypt a new backup folder with a passphrase"
-    )
+    add_flag(command, "--encrypt", "encrypt a new backup folder with a passphrase")
     _add_rules(command, "after the backup, also prune: ")
     actions = command.add_subparsers(dest="action", metavar="[ACTION]")
     for name, summary, run in (
@@ -81,10 +79,8 @@ def define_backup(command: argparse.ArgumentParser) -> None:
             _add_verify_options(action)
         if name == "prune":
             _add_rules(action, "")
-            action.add_argument(
-                "--compact",
-                action="store_true",
-                help="leave no byte of removed backups, even if that rewrites much",
+            add_flag(
+                action, "--compact", "leave no byte of removed backups, even if that rewrites much"
             )
 
 
@@ -108,7 +104,7 @@ def _add_verify_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "backup", metavar="BACKUP", nargs="?", default=LATEST, help="which one (default: latest)"
     )
-    command.add_argument("--all", action="store_true", help="verify every backup")
+    add_flag(command, "--all", "verify every backup")
 
 
 def _add_rules(command: argparse.ArgumentParser, note: str) -> None:
@@ -152,10 +148,10 @@ def define_restore(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--to-user", metavar="NAME", help="with --user: the user who gets the library"
     )
-    command.add_argument(
+    add_flag(
+        command,
         "--replace",
-        action="store_true",
-        help="replace libraries even if they changed after the backup; they are kept beside it",
+        "replace libraries even if they changed after the backup; they are kept beside it",
     )
 
 

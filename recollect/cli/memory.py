@@ -6,8 +6,16 @@ import argparse
 import sys
 from typing import Any
 
-from recollect.cli.checking import whole_number
-from recollect.cli.common import Commands, add_command, define_group, existing, print_json
+from recollect.cli.common import (
+    Commands,
+    add_command,
+    add_flag,
+    add_list,
+    define_group,
+    existing,
+    print_json,
+    whole_number,
+)
 from recollect.language.text import printable
 
 _EXAMPLES = """\
@@ -57,14 +65,7 @@ def define_memory(group: argparse.ArgumentParser) -> None:
 def _add_search(actions: Commands) -> None:
     command = add_command(actions, "search", "search observations", search, _SEARCH_EXAMPLES)
     command.add_argument("query", nargs="+", help="a question or words")
-    command.add_argument(
-        "--and",
-        action="append",
-        default=[],
-        dest="also",
-        metavar="WORDS",
-        help="another concept; may be repeated",
-    )
+    add_list(command, "--and", "another concept; may be repeated", dest="also", metavar="WORDS")
     command.add_argument(
         "--mode",
         choices=("both", "text", "vector"),
@@ -86,12 +87,8 @@ def _add_search(actions: Commands) -> None:
         ("concept", "with this concept"),
         ("file", "about this file"),
     ):
-        command.add_argument(
-            f"--{option}", action="append", default=[], metavar="NAME", help=f"only {description}"
-        )
-    command.add_argument(
-        "--compact", action="store_true", help="print one line per result instead of Markdown"
-    )
+        add_list(command, f"--{option}", f"only {description}", metavar="NAME")
+    add_flag(command, "--compact", "print one line per result instead of Markdown")
 
 
 def _add_get(actions: Commands) -> None:
@@ -111,9 +108,7 @@ def _add_read(actions: Commands) -> None:
     command.add_argument(
         "--lines", type=_lines, default=(None, None), metavar="A-B", help="only these lines"
     )
-    command.add_argument(
-        "--tool-results", action="store_true", help="print the results of tools, too"
-    )
+    add_flag(command, "--tool-results", "print the results of tools, too")
     command.add_argument(
         "--max-tokens", type=int, metavar="N", help="stop after about so many tokens"
     )
@@ -142,9 +137,7 @@ def _add_timeline(actions: Commands) -> None:
         metavar="N",
         help="observations after it (default: %(default)s)",
     )
-    command.add_argument(
-        "--project", action="append", default=[], metavar="NAME", help="only this project"
-    )
+    add_list(command, "--project", "only this project", metavar="NAME")
 
 
 def _add_forget(actions: Commands) -> None:
@@ -156,9 +149,7 @@ def _add_forget(actions: Commands) -> None:
         _FORGET_EXAMPLES,
     )
     command.add_argument("ids", nargs="*", metavar="ID", help="up to 20 observations")
-    command.add_argument(
-        "--conversation", action="store_true", help="also delete their conversations"
-    )
+    add_flag(command, "--conversation", "also delete their conversations")
     command.add_argument("--path", default="", help="the conversation at this path")
     command.add_argument(
         "--project", default="", metavar="NAME", help="all conversations of this project"
@@ -169,9 +160,7 @@ def _add_forget(actions: Commands) -> None:
     command.add_argument(
         "--before", metavar="DATE", help="only conversations entirely on or before this day"
     )
-    command.add_argument(
-        "--yes", action="store_true", help="delete (default: only show what would be deleted)"
-    )
+    add_flag(command, "--yes", "delete (default: only show what would be deleted)")
 
 
 def search(arguments: argparse.Namespace) -> int:

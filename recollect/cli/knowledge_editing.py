@@ -16,7 +16,9 @@ from typing import Any
 from recollect.cli.common import (
     Commands,
     add_command,
+    add_flag,
     add_kind,
+    add_list,
     console,
     existing,
     print_json,
@@ -90,7 +92,7 @@ def register(actions: Commands) -> None:
         metavar="FILE",
         help="save the item to this file first; `recollect import` restores it",
     )
-    delete_.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    add_flag(delete_, "--yes", "do not ask for confirmation")
     export_ = add_command(actions, "export", "write an item to a file", export, _EXPORT_EXAMPLES)
     add_kind(export_, FORMATS)
     _add_id(export_)
@@ -126,13 +128,12 @@ def _add_fields(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--tag", action="append", metavar="NAME", help="a tag or keyword; may be repeated"
     )
-    command.add_argument(
+    add_list(
+        command,
         "--set",
-        action="append",
-        default=[],
+        "another field; @FILE reads the value from a file; may be repeated",
         dest="fields",
         metavar="FIELD=VALUE",
-        help="another field; @FILE reads the value from a file; may be repeated",
     )
 
 

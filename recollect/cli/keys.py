@@ -13,6 +13,8 @@ from rich.table import Table
 from recollect.cli.common import (
     Commands,
     add_command,
+    add_flag,
+    add_list,
     console,
     define_group,
     print_json,
@@ -76,25 +78,16 @@ def define_keys(group: argparse.ArgumentParser) -> None:
 def _define_add(actions: Commands) -> None:
     add = add_command(actions, "add", "create a key; it is shown once", run_add, _ADD_EXAMPLES)
     add.add_argument("name", metavar="NAME", help="a name that tells you what the key is for")
-    add.add_argument(
-        "--scope",
-        action="append",
-        default=[],
-        choices=SCOPES,
-        help="what it may do; may be repeated (default: read and write)",
+    add_list(
+        add, "--scope", "what it may do; may be repeated (default: read and write)", choices=SCOPES
     )
-    add.add_argument(
+    add_list(
+        add,
         "--toolset",
-        action="append",
-        default=[],
+        "only this group of routes (conversations, bus, knowledge) or tools; may be repeated",
         metavar="NAME",
-        help="only this group of routes (conversations, bus, knowledge) or tools; may be repeated",
     )
-    add.add_argument(
-        "--agent",
-        action="store_true",
-        help="for an agent, which cannot read human-only messages",
-    )
+    add_flag(add, "--agent", "for an agent, which cannot read human-only messages")
     add.add_argument(
         "--expires",
         metavar="DATE",
