@@ -37,21 +37,7 @@ _PRIVATE_FOLDERS = frozenset({"__MACOSX", ".obsidian", ".trash", ".git"})
 """Folders where programs store data of their own."""
 _DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".vscdb"})
 _ZIPPED_DOCUMENTS = frozenset(
-    {
-        ".docx",
-        ".docm",
-        ".dotx",
-        ".pptx",
-        ".pptm",
-        ".ppsx",
-        ".xlsx",
-        ".epub",
-        ".odt",
-        ".odp",
-        ".ods",
-        ".charx",
-        ".cbz",
-    }
+    ".docx .docm .dotx .pptx .pptm .ppsx .xlsx .epub .odt .odp .ods .charx .cbz".split()
 )
 """Documents that are zip archives inside."""
 

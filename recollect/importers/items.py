@@ -20,20 +20,11 @@ from recollect.model.documents import Document, Json, Passage
 from recollect.model.kinds import CHARACTER, PROMPT
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
-    CHARACTER: (
-        "name",
-        "description",
-        "personality",
-        "scenario",
-        "system_prompt",
-        "first_message",
-        "message_example",
-        "post_history_instructions",
-        "creator_notes",
-        "alternate_greetings",
-        "character_book",
-        "creator",
-        "tags",
+    CHARACTER: tuple(
+        (
+            "name description personality scenario system_prompt first_message message_example"
+            " post_history_instructions creator_notes alternate_greetings character_book creator tags"
+        ).split()
     ),
     PROMPT: ("name", "details", "system_prompt", "user_prompt", "author", "keywords"),
 }

@@ -17,22 +17,7 @@ from recollect.importers.jsonstream import UNREADABLE, peek
 VIDEO = frozenset(
     {".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ogv", ".wmv"}
 )
-AUDIO = frozenset(
-    {
-        ".mp3",
-        ".m4a",
-        ".wav",
-        ".flac",
-        ".ogg",
-        ".opus",
-        ".oga",
-        ".aac",
-        ".m4b",
-        ".wma",
-        ".aiff",
-        ".aif",
-    }
-)
+AUDIO = frozenset(".mp3 .m4a .wav .flac .ogg .opus .oga .aac .m4b .wma .aiff .aif".split())
 RECORDINGS = VIDEO | AUDIO
 SUBTITLES = (".srt", ".vtt", ".sbv")
 TRANSCRIPTS = (*SUBTITLES, ".json", ".txt")

@@ -23,56 +23,27 @@ SETTING = "RECOLLECT_MODEL"
 
 _HOP_BY_HOP = frozenset(
     (
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "trailers",
-        "transfer-encoding",
-        "upgrade",
-    )
+        "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
+        " trailers transfer-encoding upgrade"
+    ).split()
 )
 # Headers for this server, or about the way to it.
-_BLOCKED_REQUEST_HEADERS = _HOP_BY_HOP | {
-    "host",
-    "content-length",
-    "cookie",
-    "authorization",
-    "x-api-key",
-    "origin",
-    "referer",
-    "expect",
-    "forwarded",
-    "x-real-ip",
-    "via",
-    "accept-encoding",
-    "priority",
-    "dnt",
-}
+_BLOCKED_REQUEST_HEADERS = _HOP_BY_HOP | set(
+    (
+        "host content-length cookie authorization x-api-key origin referer expect forwarded"
+        " x-real-ip via accept-encoding priority dnt"
+    ).split()
+)
 _BLOCKED_REQUEST_PREFIXES = ("x-recollect-", "x-forwarded-", "sec-", "cf-", "access-control-")
 # Headers that would affect the pages of this server, or that this server sets itself.
-_BLOCKED_RESPONSE_HEADERS = _HOP_BY_HOP | {
-    "set-cookie",
-    "server",
-    "date",
-    "strict-transport-security",
-    "alt-svc",
-    "nel",
-    "report-to",
-    "reporting-endpoints",
-    "clear-site-data",
-    "service-worker-allowed",
-    "refresh",
-    "content-security-policy",
-    "referrer-policy",
-    "content-security-policy-report-only",
-    "x-frame-options",
-    "x-content-type-options",
-    "permissions-policy",
-}
+_BLOCKED_RESPONSE_HEADERS = _HOP_BY_HOP | set(
+    (
+        "set-cookie server date strict-transport-security alt-svc nel report-to"
+        " reporting-endpoints clear-site-data service-worker-allowed refresh"
+        " content-security-policy referrer-policy content-security-policy-report-only"
+        " x-frame-options x-content-type-options permissions-policy"
+    ).split()
+)
 _BLOCKED_RESPONSE_PREFIXES = ("access-control-", "cross-origin-", "x-recollect-")
 
 RawHeaders = Iterable[tuple[bytes, bytes]]

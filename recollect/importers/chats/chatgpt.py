@@ -56,16 +56,7 @@ _TEXT_FIELDS = {
 }
 """The fields with the text of a message, by its content type."""
 _OTHER_FIELDS = frozenset(
-    {
-        "content_type",
-        "language",
-        "url",
-        "domain",
-        "tether_id",
-        "ref_id",
-        "computer_id",
-        "response_format_name",
-    }
+    "content_type language url domain tether_id ref_id computer_id response_format_name".split()
 )
 """Fields that are not text, for unknown content types."""
 _MESSAGE_FIELDS = frozenset({"author", "create_time", "update_time", "content", "metadata"})

@@ -50,14 +50,11 @@ _ORDER = frozenset({"position", "parent_id"})
 """Columns of which at least one must exist."""
 _MESSAGE_FIELDS = (*sorted(_REQUIRED), "update_time", *sorted(_ORDER))
 _CITATION_FIELDS = ("citations", "content_references")
-_METADATA_FIELDS = (
-    "message_type",
-    "finish_details",
-    "is_complete",
-    "request_id",
-    "timestamp_",
-    "message_source",
-    "serialization_metadata",
+_METADATA_FIELDS = tuple(
+    (
+        "message_type finish_details is_complete request_id timestamp_ message_source"
+        " serialization_metadata"
+    ).split()
 )
 _PART_KEYS = frozenset({"content_type", "asset_pointer", "type", "text"})
 

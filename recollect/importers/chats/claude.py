@@ -47,18 +47,9 @@ _PROJECT = frozenset({"prompt_template", "docs"})
 _MEMORY = frozenset({"conversations_memory", "project_memories"})
 _CONVERSATION_FIELDS = frozenset({"uuid", "name", "created_at", "updated_at", "chat_messages"})
 _MESSAGE_FIELDS = frozenset(
-    {
-        "uuid",
-        "text",
-        "content",
-        "sender",
-        "model",
-        "created_at",
-        "updated_at",
-        "attachments",
-        "files",
-        "parent_message_uuid",
-    }
+    (
+        "uuid text content sender model created_at updated_at attachments files parent_message_uuid"
+    ).split()
 )
 _PROJECT_FIELDS = frozenset(
     {"uuid", "name", "description", "prompt_template", "docs", "created_at", "updated_at"}

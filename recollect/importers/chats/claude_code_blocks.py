@@ -30,13 +30,8 @@ _ADDED_BY_PROGRAM = (
     "<user-prompt-submit-hook>",
     "[Request interrupted by user",
 )
-_METADATA = (
-    "requestId",
-    "isApiErrorMessage",
-    "permissionMode",
-    "subtype",
-    "level",
-    "sourceToolUseID",
+_METADATA = tuple(
+    "requestId isApiErrorMessage permissionMode subtype level sourceToolUseID".split()
 )
 
 

@@ -50,13 +50,8 @@ DESCRIPTION = "Codex CLI sessions (rollout-*.jsonl, codex exec --json, history.j
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_FLAT_TYPES = (
-    "message",
-    "reasoning",
-    "function_call",
-    "function_call_output",
-    "local_shell_call",
-    "ghost_snapshot",
+_FLAT_TYPES = tuple(
+    "message reasoning function_call function_call_output local_shell_call ghost_snapshot".split()
 )
 _ROLLOUT_START = re.compile(
     rf'[\[{{].{{0,300}}?"type"\s*:\s*"({"|".join(_ROLLOUT_TYPES)})"', re.DOTALL
@@ -64,15 +59,8 @@ _ROLLOUT_START = re.compile(
 _CWD = re.compile(r"<cwd>([^<]+)</cwd>")
 # The end of what an editor's extension puts before the prompt.
 _REQUEST = re.compile(r"^## My request for Codex:\s*$", re.MULTILINE)
-_METADATA = (
-    "cwd",
-    "git",
-    "originator",
-    "cli_version",
-    "source",
-    "model_provider",
-    "session_id",
-    "forked_from_id",
+_METADATA = tuple(
+    "cwd git originator cli_version source model_provider session_id forked_from_id".split()
 )
 _AGENT_METADATA = ("parent_thread_id", "agent_nickname", "agent_role")
 

@@ -17,13 +17,8 @@ from recollect.language.text import moment
 from recollect.model.chat_messages import as_lines, as_mapping, as_text
 from recollect.model.documents import Document, Json, Passage
 
-EVENT_TYPES = (
-    "thread.started",
-    "turn.started",
-    "turn.completed",
-    "item.started",
-    "item.updated",
-    "item.completed",
+EVENT_TYPES = tuple(
+    "thread.started turn.started turn.completed item.started item.updated item.completed".split()
 )
 _UNKNOWN_THREAD = "unknown"  # of events before the first one that names a thread
 

@@ -43,14 +43,9 @@ _ADDED_BY_CODEX = (
     "<skill>",
 )
 _SHELL_COMMAND = "<user_shell_command>"
-_OUTPUT_METADATA = {
-    "metadata",
-    "success",
-    "exit_code",
-    "wall_time_seconds",
-    "chunk_id",
-    "original_token_count",
-}
+_OUTPUT_METADATA = set(
+    "metadata success exit_code wall_time_seconds chunk_id original_token_count".split()
+)
 _OUTPUTS = (
     "function_call_output",
     "custom_tool_call_output",

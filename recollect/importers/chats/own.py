@@ -69,17 +69,9 @@ _OLD_NAMES = _names("origin", "origin_id", "source", "kind")
 
 # Keys of other programs whose conversations also have `messages`.
 _FOREIGN_KEYS = frozenset(
-    {
-        "mapping",
-        "chat_messages",
-        "conversationId",
-        "messagesTree",
-        "chat",
-        "history",
-        "guild",
-        "sessionId",
-        "agent_type",
-    }
+    (
+        "mapping chat_messages conversationId messagesTree chat history guild sessionId agent_type"
+    ).split()
 )
 _FORMAT = re.compile(rb'"format"\s*:\s*"recollect"')
 _EXPORT = re.compile(rb'\{\s*"format"\s*:\s*"recollect"')

@@ -16,66 +16,14 @@ from recollect.importers.documents.package import feed_parser
 from recollect.settings import LIMITS
 
 _SKIPPED = frozenset(
-    {
-        "script",
-        "style",
-        "template",
-        "noscript",
-        "head",
-        "svg",
-        "math",
-        "iframe",
-        "object",
-        "form",
-        "select",
-    }
+    "script style template noscript head svg math iframe object form select".split()
 )
 _BLOCKS = frozenset(
-    {
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "caption",
-        "center",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hr",
-        "html",
-        "legend",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "p",
-        "pre",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    }
+    (
+        "address article aside blockquote body caption center dd details dialog div dl dt"
+        " fieldset figcaption figure footer h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol"
+        " p pre section summary table tbody td tfoot th thead tr ul"
+    ).split()
 )
 _PREFIXES = {"li": "- ", **{f"h{level}": "#" * level + " " for level in range(1, 7)}}
 _SPACES = re.compile(r"\s+")

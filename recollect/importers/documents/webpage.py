@@ -24,13 +24,8 @@ _SHORT = 0.1  # of the page; if the main text is shorter, the whole page is impo
 _SAVED_FROM = re.compile(rb"<!--\s*saved from url=\(\d+\)(\S+)")
 _TITLES = ("og:title", "twitter:title", "dc.title", "citation_title")
 _AUTHORS = ("author", "article:author", "dc.creator", "citation_author", "parsely-author")
-_DATES = (
-    "article:published_time",
-    "date",
-    "dc.date",
-    "dcterms.created",
-    "citation_publication_date",
-    "pubdate",
+_DATES = tuple(
+    "article:published_time date dc.date dcterms.created citation_publication_date pubdate".split()
 )
 _ARTICLES = ("Article", "BlogPosting", "Report")
 _MAX_SCRIPTS = 20

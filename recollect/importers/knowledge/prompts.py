@@ -35,17 +35,7 @@ SOURCE = PROMPTS
 DESCRIPTION = "Prompts (JSON, CSV, or Markdown with front matter)"
 
 _NAMES = ("name", "title", "act", "label", "command")
-_USER = (
-    "user_prompt",
-    "userPrompt",
-    "user",
-    "prompt",
-    "content",
-    "text",
-    "template",
-    "message",
-    "body",
-)
+_USER = tuple("user_prompt userPrompt user prompt content text template message body".split())
 _SYSTEM = ("system_prompt", "systemPrompt", "system", "system_message")
 _DETAILS = ("details", "description", "notes", "summary")
 _AUTHOR = ("author", "creator", "contributor")

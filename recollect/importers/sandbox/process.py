@@ -21,16 +21,7 @@ from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
 
 MODULE = "recollect.importers.sandbox.worker"
-_INHERITED = (
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "SYSTEMROOT",
-    "LD_LIBRARY_PATH",
-    "PATH",
-    "PYTHONUTF8",
-)
+_INHERITED = tuple("LANG LC_ALL LC_CTYPE TZ SYSTEMROOT LD_LIBRARY_PATH PATH PYTHONUTF8".split())
 """The variables that the process gets. Others may contain secrets."""
 _WATCH_SECONDS = 0.1
 _PIPE_BYTES = 1 << 20
