@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from recollect.store.shared.changes import ChangeSignals
     from recollect.store.shared.database import SharedDatabase
     from recollect.transfer.moving import MoveResult
-    from recollect.transfer.salvage.report import SalvageReport
+    from recollect.transfer.salvage import SalvageReport
 
 
 _audit_logs: dict[Path | str, AuditLogs] = {}
@@ -194,7 +194,7 @@ def salvage(
     as for `open`; the user must not have a library there. `progress` is called with "Reading" or
     "Writing".
     """
-    from recollect.transfer.salvage.rescue import rescue
+    from recollect.transfer.salvage import rescue
 
     user = _validate_user(user)
     target_user = _validate_user(user if to_user is None else to_user)

@@ -41,7 +41,7 @@ from recollect.store.sqlite.text import index_layout
 from recollect.store.sqlite.vectors import signs
 from recollect.transfer.archive_check import check_archive
 from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
-from recollect.transfer.salvage.report import SalvageReport
+from recollect.transfer.salvage import SalvageReport
 
 needs_encryption = pytest.mark.skipif(
     not hasattr(apsw, "mc_version"),

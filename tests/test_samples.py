@@ -19,7 +19,7 @@ from selection import few
 import recollect
 from recollect.errors import RecollectError
 from recollect.importers.registry import FORMATS, find
-from recollect.importers.session_databases import DATABASES
+from recollect.importers.chats.programs import DATABASES
 from recollect.language.queries.query_tree import Word
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem

@@ -109,6 +109,12 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def objects(db: apsw.Connection) -> frozenset[str]:
+    """The names of tables, views and indexes, in lower case."""
+    rows = db.execute("select name from sqlite_schema")
+    return frozenset(str(name).lower() for (name,) in rows)
+
+
 def columns(db: apsw.Connection, table: str) -> frozenset[str]:
     """The columns of a table, in lower case; empty for a view or a virtual table."""
     rows = db.execute(  # a virtual table has no root page

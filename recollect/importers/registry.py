@@ -10,17 +10,16 @@ from typing import Protocol
 from recollect.errors import InvalidInput, UnknownFormat
 from recollect.importers.chats import (
     chatgpt,
-    chatgpt_browser,
     claude,
     claude_code,
     codex,
     gemini_cli,
     letta,
     own,
+    programs,
 )
 from recollect.importers.entries import Entry, Visit, entries, visit_all
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
-from recollect.importers.session_databases import DATABASES
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
 from recollect.model.receipts import Problem
@@ -46,8 +45,7 @@ _FORMATS: dict[str, tuple[Format, ...]] = {
         codex,
         gemini_cli,
         letta,
-        *DATABASES,
-        chatgpt_browser,
+        *programs.DATABASES,
     ),
     NOTE: (notes,),
     MEDIA: (subtitles, media),

@@ -1,13 +1,16 @@
 """SQLite databases of other programs with conversations or items: one description per program.
 
-A description in `DATABASES` says what the columns of its tables have. Columns and tables that an
-older version does not have are left out. What is marked as deleted is not imported.
+A description (see `chats/programs.py`) says which tables there are, and what their columns have.
+Columns and tables that an older version does not have are left out. What is marked as deleted is
+not imported. Messages are read in order, grouped by conversation, and only their row ids are
+sorted, so a database of any size is read with little memory.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -15,31 +18,44 @@ from typing import Any
 
 import apsw
 
-from recollect.importers.boundary import contain_errors
 from recollect.importers.chats import own
-from recollect.importers.databases import columns, connect, has_shared_pages, quote
+from recollect.importers.databases import (
+    columns,
+    connect,
+    has_shared_pages,
+    objects,
+    quote,
+    why_unusual,
+)
 from recollect.importers.entries import Entry
 from recollect.importers.items import FIELDS, with_fields, with_text
+from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.knowledge.characters import Avatar, character
+from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import (
     EMPTY_CONVERSATION,
+    EMPTY_MESSAGE,
+    REPEATED_MESSAGE,
     UNEXPECTED,
     UNKNOWN_CONVERSATION,
     Ancestors,
+    is_blank,
 )
-from recollect.language.text import moment
+from recollect.language.text import EPOCH, moment, truncate
 from recollect.model.chat_messages import parse_json
 from recollect.model.documents import Document, Json
-from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
+from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
 from recollect.model.receipts import Problem
-from recollect.model.sources import BUS, RECOLLECT, TLDW, Source
+from recollect.model.sources import Source
 
 MESSAGE = "message"
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
+_MAGIC = b"SQLite format 3\0"
 _ROLES = {"human": "user", "ai": "assistant", "bot": "assistant"}
 _KNOWN_ROLES = ("user", "assistant", "system", "tool")
 _DELETED = "deleted in the program"
-_LEFT_OUT = frozenset(("session", "order", "suborder", "sender", "image", "media_type", "deleted"))
+_ORDER = ("session", "order", "suborder")
+_LEFT_OUT = frozenset((*_ORDER, "sender", "image", "media_type", "deleted"))
 _NOT_ON_CARDS = frozenset(("id", "image", "created_at", "updated_at", "deleted"))
 Row = dict[str, Any]
 
@@ -56,44 +72,72 @@ class Table:
     """The columns by which the program is recognized."""
     extras: str = ""
     """Columns that are stored in the metadata under their own names."""
+    details: str = ""
+    """A table with more columns of each row: its name, its column with the id, and `columns`."""
     keywords: str = ""
     """The table that links rows and keywords, its column with the row, the table of keywords."""
     human_only: bool = False
     """Whether only people may read its messages."""
+    convert: Callable[[Row], None] | None = None
+    """Changes a row before it is read, if the program writes values in a way of its own."""
 
     def column_names(self) -> dict[str, str]:
-        columns = f"{self.columns} {self.extras}".split()
-        pairs = (column.partition("=") for column in columns)
-        return {field: name or field for field, _, name in pairs}
+        return _names(f"{self.columns} {self.extras}")
+
+
+def _names(columns: str) -> dict[str, str]:
+    pairs = (column.partition("=") for column in columns.split())
+    return {field: name or field for field, _, name in pairs}
 
 
 class SessionDatabase:
     """The database of a program; a format, see `recollect.importers`."""
 
-    def __init__(self, source: Source, description: str, *tables: Table) -> None:
+    def __init__(
+        self, source: Source, description: str, *tables: Table, is_copy: bool = False
+    ) -> None:
+        """`is_copy`: the database is a lossy copy of another source. It replaces nothing, and
+        has messages of conversations that it does not list."""
         self.SOURCE = source
         self.DESCRIPTION = description
         self.tables = tables
         self._messages = [table for table in tables if table.kind == MESSAGE]
+        self._is_copy = is_copy
 
     def claims(self, entry: Entry) -> bool:
-        if not entry.basename.lower().endswith(_SUFFIXES) or entry.path is None:
+        if not entry.basename.lower().endswith(_SUFFIXES):
             return False
+        required = {table.name: {*table.required.split()} for table in self.tables}
         try:
+            if entry.path is None:  # in an archive; `read` says what to do
+                head = entry.head()
+                names = {*required}.union(*required.values())
+                return head.startswith(_MAGIC) and all(name.encode() in head for name in names)
             with closing(connect(entry.path)) as db:
-                return all(columns(db, t.name) >= {*t.required.split()} for t in self.tables)
-        except apsw.Error:
+                if self._is_copy and why_unusual(db, required):  # `read` says why
+                    return objects(db) >= {name.lower() for name, own in required.items() if own}
+                return all(columns(db, name) >= own for name, own in required.items())
+        except (apsw.Error, *UNREADABLE):
             return False
 
     def read(self, entry: Entry) -> Iterator[Document | Problem]:
         return contain_errors(self._read)(entry)
 
     def _read(self, entry: Entry) -> Iterator[Document | Problem]:
-        assert entry.path is not None
+        if entry.path is None:
+            reason = "database inside an archive; unpack it and import the database"
+            yield failure(reason, entry.name)
+            return
         try:
             with closing(connect(entry.path)) as db:
-                if any(has_shared_pages(db, t.name) for t in self.tables if columns(db, t.name)):
-                    yield _failure("database is damaged: its pages are used twice", entry.name)
+                names = [table.name for table in self.tables]
+                names += [table.details.split()[0] for table in self.tables if table.details]
+                reason = why_unusual(db, names)
+                if reason:
+                    yield failure("database has another structure", f"{entry.name}: {reason}")
+                    return
+                if any(has_shared_pages(db, name) for name in names if columns(db, name)):
+                    yield failure("database is damaged: its pages are used twice", entry.name)
                     return
                 for table in self.tables:
                     if table.kind == MESSAGE:
@@ -101,19 +145,19 @@ class SessionDatabase:
                     deleted: list[Json] = []
                     rows = _without_deleted(_rows(db, [table]), deleted)
                     if table.kind == CONVERSATION:
-                        yield from self._conversations(db, table, rows)
+                        yield from self._conversations(db, table, rows, entry)
                     else:
                         yield from self._items(db, table, rows, entry)
                     if deleted:
                         count = len(deleted)
                         yield Problem(_DELETED, table.name, unit="conversations", count=count)
         except (apsw.Error, UnicodeDecodeError) as error:
-            yield _failure("database cannot be read to its end", f"{entry.name}: {error}")
+            yield failure("database cannot be read to its end", f"{entry.name}: {error}")
 
     # -- conversations ---
 
     def _conversations(
-        self, db: apsw.Connection, table: Table, rows: Iterator[Row]
+        self, db: apsw.Connection, table: Table, rows: Iterator[Row], entry: Entry
     ) -> Iterator[Document | Problem]:
         sessions: dict[str, Row] = {}
         topics: set[Json] = set()
@@ -123,38 +167,69 @@ class SessionDatabase:
             topics.add(row.get("source_id"))
             sessions[str(row.get("id"))] = row
         keywords = _keywords(db, table)
-        for id_, group in groupby(_rows(db, self._messages), lambda row: str(row.get("session"))):
-            session = sessions.pop(id_, None)
-            messages = list(group)
-            if session is None:
+        for session, group in groupby(_rows(db, self._messages), lambda row: row.get("session")):
+            messages, id_ = list(group), str(session)
+            row = sessions.pop(id_, {})
+            if not row and not self._is_copy:
                 yield Problem(_DELETED, id_, count=len(messages))
-                continue
-            try:
-                yield from self._conversation(session, messages, keywords.get(id_, []))
-            except UNEXPECTED:
-                yield _failure(UNKNOWN_CONVERSATION, id_)
+            elif session is None:
+                where = "message without a conversation"
+                yield Problem(where, id_, failed=True, count=len(messages))
+            else:
+                try:
+                    yield from self._conversation({"id": id_, **row}, messages, keywords.get(id_))
+                except UNEXPECTED:
+                    yield failure(UNKNOWN_CONVERSATION, id_)
         if sessions:
-            yield Problem(EMPTY_CONVERSATION, table.name, unit="conversations", count=len(sessions))
+            where, count = entry.name, len(sessions)
+            yield Problem(EMPTY_CONVERSATION, where, unit="conversations", count=count)
 
     def _conversation(
-        self, row: Row, messages: list[Row], tags: list[str]
+        self, row: Row, records: list[Row], tags: list[str] | None
     ) -> Iterator[Document | Problem]:
         """A conversation, read by the same code as one in Recollect's JSON."""
-        where = str(row.get("title") or row["id"])
-        passages = {str(m["id"]): _message(m) for m in messages if not m.get("deleted")}
-        if len(passages) < len(messages):
-            yield Problem(_DELETED, where, count=len(messages) - len(passages))
-        parents = {str(m["id"]): m.get("parent_id") for m in messages}
-        if any(parents.values()):
-            ancestors = Ancestors(parents, passages)
-            for id_, message in passages.items():
-                message["parent_id"] = ancestors.nearest(parents[id_])
-        record = {**row, "source": self.SOURCE.name, "messages": list(passages.values())}
-        record["metadata"] = {
-            **(_json(row.get("metadata")) or {}),
-            **({"tags": tags} if tags else {}),
-        }
-        yield from own.conversation(record, where)
+        where = truncate(str(row.get("title") or ""), 80) or str(row["id"])
+        if "order" not in records[0]:
+            records.sort(key=lambda record: moment(record.get("timestamp")) or EPOCH)
+        skipped: Counter[str] = Counter()
+        messages: dict[str, Row] = {}
+        parents: dict[str, str | None] = {}
+        previous = None
+        is_chain = not any(record.get("parent_id") for record in records)
+        for number, record in enumerate(records):
+            id_ = str(record.get("id", f"{row['id']}:{number}"))
+            if id_ in parents:
+                skipped[REPEATED_MESSAGE] += 1
+                continue
+            parent = previous if is_chain else record.get("parent_id")
+            parents[id_] = None if parent is None else str(parent)
+            previous = id_
+            message = {**_message(record), "id": id_}
+            if record.get("deleted"):
+                skipped[_DELETED] += 1
+            elif is_blank(str(message.get("content", ""))) and not message.get("attachments"):
+                skipped[EMPTY_MESSAGE] += 1
+            else:
+                messages[id_] = message
+        for reason, count in skipped.items():
+            yield Problem(reason, where, count=count)
+        if not messages:
+            yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
+            return
+        ancestors = Ancestors(parents, messages)
+        for id_, message in messages.items():
+            message["parent_id"] = ancestors.nearest(parents[id_])
+        metadata = parse_json(str(row.get("metadata", "null"))) or {}
+        yield from own.conversation(
+            {
+                **row,
+                "source": self.SOURCE.name,
+                "messages": list(messages.values()),
+                "metadata": {**metadata, "tags": tags} if tags else metadata,
+                "partial": self._is_copy,
+            },
+            where,
+        )
 
     # -- items ---
 
@@ -181,44 +256,69 @@ class SessionDatabase:
             try:
                 yield _item(item, row, tags, entry)
             except UNEXPECTED:
-                yield _failure(f"{table.kind} of an unknown shape", id_)
-
-
-def _failure(reason: str, where: str) -> Problem:
-    return Problem(reason, where, failed=True, unit="conversations")
+                yield failure(f"{table.kind} of an unknown shape", id_)
 
 
 # -- rows --------------------------------------------------------------------
 
 
-def _rows(db: apsw.Connection, tables: list[Table]) -> Iterator[Row]:
+def _rows(db: apsw.Connection, tables: Sequence[Table]) -> Iterator[Row]:
     """The rows of tables of one sort: by session and in order, if the tables have these."""
-    names = list(dict.fromkeys(name for table in tables for name in table.column_names()))
-    selects = []
-    for table in tables:
-        present = columns(db, table.name)
-        if not present:
-            continue
-        own = table.column_names()
-        chosen = []
-        for name in names:
-            value = quote(own[name]) if own.get(name) in {*present, "rowid"} else "null"
-            if name == "content":  # as bytes: text that is not UTF-8 would abort the query
-                value = f"cast({value} as blob)"
-            chosen.append(value)
-        chosen.append("1" if table.human_only else "null")
-        selects.append(f"select {', '.join(chosen)} from {quote(table.name)}")  # noqa: S608
-    if not selects:
+    tables = [table for table in tables if columns(db, table.name)]
+    values: dict[str, list[str]] = {}
+    keys, joins = [], []
+    for number, table in enumerate(tables):
+        present, own = columns(db, table.name), table.column_names()
+        found = {n: f"t{number}.{quote(c)}" for n, c in own.items() if c in {*present, "rowid"}}
+        sort_keys = [found.get(name, "null") for name in _ORDER]
+        keys.append(
+            f"select {number} as t, rowid as row, {', '.join(sort_keys)}"  # noqa: S608
+            f" from {quote(table.name)} t{number}"
+        )
+        joins.append(f"{quote(table.name)} t{number} on o.t = {number} and t{number}.rowid = o.row")
+        detail_columns, join = _details(db, table, number, found.get("id", ""))
+        joins += join
+        found |= detail_columns
+        if table.human_only:
+            found["human_only"] = f"t{number}.rowid is not null"
+        for name, value in found.items():
+            values.setdefault(name, []).append(value)
+    if not tables:
         return
-    order = [str(n) for n, name in enumerate(names, 1) if name in ("session", "order", "suborder")]
-    statement = " union all ".join(selects) + (f" order by {', '.join(order)}" if order else "")
+    if "content" in values:  # as bytes: text that is not UTF-8 would abort the query
+        values["content"] = [f"cast({value} as blob)" for value in values["content"]]
+    chosen = [f"coalesce({', '.join(v)}, null)" for v in values.values()]
+    # Only the row ids are sorted, in memory. The limit keeps SQLite from sorting what is joined.
+    statement = (
+        f"select {', '.join(chosen)} from ({' union all '.join(keys)} order by 3, 4, 5, 2 limit -1)"  # noqa: S608
+        f" o left join {' left join '.join(joins)}"
+    )
     encoding = str(db.pragma("encoding"))
-    for values in db.execute(statement):
-        pairs = zip((*names, "human_only"), values, strict=True)
-        row: Row = {name: value for name, value in pairs if value is not None}
+    for fields in db.execute(statement):
+        row = {n: value for n, value in zip(values, fields, strict=True) if value is not None}
         if isinstance(row.get("content"), bytes):
             row["content"] = row["content"].decode(encoding, "replace")
+        for table in tables:
+            if table.convert is not None:
+                table.convert(row)
         yield row
+
+
+def _details(
+    db: apsw.Connection, table: Table, number: int, key: str
+) -> tuple[dict[str, str], list[str]]:
+    """The columns in the table with details, and how to join it: the first row of each id."""
+    if not table.details:
+        return {}, []
+    name, link, *wanted = table.details.split()
+    present = columns(db, name)
+    names = {n: c for n, c in _names(" ".join(wanted)).items() if c in present}
+    if link not in present or not names:
+        return {}, []
+    first = f"select {link} as id, min(rowid) as row from {name} group by {link}"  # noqa: S608
+    joins = [f"({first}) f{number} on f{number}.id = {key}"]
+    joins.append(f"{name} d{number} on d{number}.rowid = f{number}.row")
+    return {n: f"d{number}.{quote(c)}" for n, c in names.items()}, joins
 
 
 def _without_deleted(rows: Iterator[Row], deleted: list[Json]) -> Iterator[Row]:
@@ -245,21 +345,17 @@ def _keywords(db: apsw.Connection, table: Table) -> dict[str, list[str]]:
     return keywords
 
 
-def _json(value: Any) -> Json:
-    """The value of JSON in a column; None if it is none."""
-    return parse_json(value) if isinstance(value, str) else None
-
-
 # -- messages and items ------------------------------------------------------
 
 
-def _message(row: Row) -> dict[str, Json]:
+def _message(row: Row) -> Row:
     """A message as Recollect's JSON has it; columns that it does not know become metadata."""
     message = {name: value for name, value in row.items() if name not in _LEFT_OUT}
     for name in ("attachments", "citations", "metadata"):
-        value = _json(row.get(name))
-        if value is not None:
-            message[name] = value
+        value = row.get(name)
+        parsed = parse_json(value) if isinstance(value, str) else None
+        if parsed is not None:
+            message[name] = parsed
         elif "human" in str(row.get(name, "")).lower():  # damaged, and may say who may read it
             message["human_only"] = True
     sender = row.get("sender")
@@ -267,13 +363,14 @@ def _message(row: Row) -> dict[str, Json]:
     role = _ROLES.get(role, role)
     if "role" in row or role not in _KNOWN_ROLES:
         message.setdefault("author", sender)
-    if "role" not in row and role not in _KNOWN_ROLES:  # the name of a character
+    if "role" not in row and role not in _KNOWN_ROLES and sender:  # the name of a character
         role = "assistant"
     if isinstance(row.get("image"), bytes):
         file = {"type": "image", "media_type": row.get("media_type"), "bytes": len(row["image"])}
         message["attachments"] = [{**file, "sha256": hashlib.sha256(row["image"]).hexdigest()}]
         message.setdefault("content", "")
-    return {**message, "role": role, "type": "tool_result" if role == "tool" else "message"}
+    type_ = "tool_result" if role == "tool" else "message"
+    return {**message, "role": role or None, "type": type_}
 
 
 def _item(document: Document, row: Row, tags: list[str], entry: Entry) -> Document | Problem:
@@ -289,7 +386,10 @@ def _item(document: Document, row: Row, tags: list[str], entry: Entry) -> Docume
 
 
 def _character(document: Document, row: Row, entry: Entry) -> Document | Problem:
-    card = {n: _json(value) or value for n, value in row.items() if n not in _NOT_ON_CARDS}
+    card: Row = {}
+    for name, value in row.items():
+        if name not in _NOT_ON_CARDS:
+            card[name] = (parse_json(value) if isinstance(value, str) else None) or value
     avatar, image = None, row.get("image")
     if isinstance(image, bytes):
         kinds = {b"\x89PNG": "image/png", b"RIFF": "image/webp"}
@@ -299,114 +399,3 @@ def _character(document: Document, row: Row, entry: Entry) -> Document | Problem
         return item
     fields = ("source", "source_id", "id", "created_at", "updated_at")
     return replace(item, **{name: getattr(document, name) for name in fields})
-
-
-# -- the programs ------------------------------------------------------------
-
-_TLDW = "updated_at=last_modified deleted"
-_BUS_MESSAGE = (
-    "id role content metadata session=thread_id author=author_name sender=author"
-    " timestamp=created_at updated_at=edited_at"
-)
-_BUS_EXTRAS = "author_id priority reply_to_msg_id"
-
-DATABASES = (
-    SessionDatabase(
-        RECOLLECT,
-        "AgentKit's conversations.db",
-        Table(
-            "conversations",
-            # As the source id, the session id stays valid in the Persistence API.
-            "id source_id=session_id title namespace created_at updated_at metadata",
-            required="id session_id title",
-        ),
-        Table(
-            "messages",
-            "id role content session=conversation_id order=timestamp suborder=rowid model"
-            " tool_used attachments citations timestamp",
-            MESSAGE,
-            required="id conversation_id role content timestamp",
-        ),
-    ),
-    SessionDatabase(
-        BUS,
-        "AgentChatBus' bus.db",
-        Table(
-            "threads",
-            "id source_id=topic title=topic created_at updated_at metadata",
-            required="id topic status",
-            extras="status summary system_prompt closed_at",
-        ),
-        Table(
-            "messages",
-            f"{_BUS_MESSAGE} order=seq",
-            MESSAGE,
-            required="id thread_id author content seq",
-            extras=_BUS_EXTRAS,
-        ),
-        Table(
-            "human_only_messages",
-            f"{_BUS_MESSAGE} order=anchor_seq suborder=anchor_order",
-            MESSAGE,
-            extras=_BUS_EXTRAS,
-            human_only=True,
-        ),
-    ),
-    SessionDatabase(
-        TLDW,
-        "tldw_server's ChaChaNotes database",
-        Table(
-            "conversations",
-            f"id title created_at {_TLDW}",
-            required="id root_id title",
-            extras="character_id rating root_id parent_conversation_id",
-            keywords="conversation_keywords conversation_id keywords",
-        ),
-        Table(
-            "messages",
-            "id content sender session=conversation_id order=timestamp suborder=rowid"
-            " parent_id=parent_message_id image=image_data media_type=image_mime_type"
-            " timestamp deleted",
-            MESSAGE,
-            required="id conversation_id sender content",
-        ),
-        Table(
-            "notes",
-            f"id title content created_at {_TLDW}",
-            NOTE,
-            keywords="note_keywords note_id keywords",
-        ),
-        Table(
-            "character_cards",
-            "id name description personality scenario system_prompt image creator_notes creator"
-            " post_history_instructions first_mes=first_message mes_example=message_example"
-            f" alternate_greetings tags character_version extensions created_at {_TLDW}",
-            CHARACTER,
-        ),
-    ),
-    SessionDatabase(
-        TLDW,
-        "tldw_server's media database",
-        Table(
-            "Media",
-            "id=uuid key=id title content media_type=type created_at=ingestion_date"
-            f" {_TLDW} trash=is_trash",
-            MEDIA,
-            required="uuid title type content ingestion_date",
-            extras="url author",
-            keywords="MediaKeywords media_id Keywords",
-        ),
-    ),
-    SessionDatabase(
-        TLDW,
-        "tldw_server's prompts database",
-        Table(
-            "Prompts",
-            f"id=uuid key=id title=name name author details system_prompt user_prompt {_TLDW}",
-            PROMPT,
-            required="uuid name system_prompt user_prompt",
-            extras="author",
-            keywords="PromptKeywordLinks prompt_id PromptKeywordsTable",
-        ),
-    ),
-)

@@ -29,10 +29,8 @@ from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.rest import service_routes
 from recollect.store.sqlite.connections.connection import connect
 from recollect.store.sqlite.passages.compression import unpack_ids
-from recollect.transfer.salvage.cells import cell_head, local_bytes
-from recollect.transfer.salvage.pages import Pages
-from recollect.transfer.salvage.report import SalvageReport
-from recollect.transfer.salvage.rows import PASSAGE, find_cells, read_row
+from recollect.transfer.damaged_file import Pages, cell_head, local_bytes
+from recollect.transfer.salvage import SalvageReport, find_table_rows, read_columns
 
 HIT_BYTES = 64
 WORDS = ("tram", "castle", "ticket", "river", "night", "garden", "summer", "café", "Straße", "東京")
@@ -98,7 +96,7 @@ def contents(home: Path) -> Contents:
 def byte_ranges(file: Path) -> dict[str, Ranges]:
     ranges: dict[str, Ranges] = {}
     with Pages(file) as pages:
-        for cell in find_cells(pages).passages:
+        for cell in find_table_rows(pages)[1]:
             start = (cell.page - 1) * pages.page_size
             data = pages.read(cell.page)
             size, _, position = cell_head(data, cell.offset)
@@ -112,7 +110,7 @@ def byte_ranges(file: Path) -> dict[str, Ranges]:
             for _ in range(0, size - local, pages.usable - 4):
                 own.append(((number - 1) * pages.page_size, number * pages.page_size))
                 number = int.from_bytes(pages.read(number)[:4], "big")
-            (id_,) = unpack_ids([read_row(pages, cell, PASSAGE)["packed_id"]])
+            (id_,) = unpack_ids([read_columns(pages, cell, "passage")["packed_id"]])
             ranges[id_] = own
     return ranges
 
@@ -267,7 +265,7 @@ def zero_first_page(file: Path) -> None:
 def overwrite_pointers(file: Path) -> None:
     """Overwrite the list of cells of every page with messages."""
     with Pages(file) as pages:
-        numbers = {cell.page for cell in find_cells(pages).passages}
+        numbers = {cell.page for cell in find_table_rows(pages)[1]}
     for number in numbers:
         hit(file, (number - 1) * 8192, b"\xff" * 24)
 

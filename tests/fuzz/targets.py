@@ -21,7 +21,6 @@ from query_text import unparse
 from recollect.errors import RecollectError
 from recollect.importers.chats import (
     chatgpt,
-    chatgpt_browser,
     claude,
     claude_code,
     codex,
@@ -32,7 +31,7 @@ from recollect.importers.chats import (
 from recollect.importers.entries import Entry, entries
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
 from recollect.importers.registry import Format
-from recollect.importers.session_databases import DATABASES
+from recollect.importers.chats.programs import DATABASES
 from recollect.language import chunking, transcript, when
 from recollect.language.detection import language_of
 from recollect.language.queries.fts5 import parse_fts5
@@ -80,7 +79,7 @@ PARTS: dict[str, bytes] = {  # of all formats together
 }
 
 
-FUZZED_FORMATS: set[Format] = {chatgpt_browser, *DATABASES}
+FUZZED_FORMATS: set[Format] = {*DATABASES}
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def run_browser_database(data: bytes) -> None:
             db.execute("insert into messages values ('m1', 'c1', 'user', ?, 1, 0)", (text,))
         for entry in entries(path):
             assert isinstance(entry, Entry)
-            for item in chatgpt_browser.read(entry):
+            for item in DATABASES[-1].read(entry):
                 if isinstance(item, Document):
                     check_document(item)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 import io
 import json
 from datetime import UTC, datetime
@@ -15,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.importers.chats import chatgpt_browser
-from recollect.importers.chats.chatgpt_browser import decode_content
+from recollect.importers.chats.chatgpt import decode_content
+from recollect.importers.chats.programs import DATABASES
 from recollect.importers.entries import Entry
 from recollect.language.text import moment
 from recollect.model.documents import Document, arrange
@@ -51,6 +52,8 @@ THIN = (
 
 COLUMNS = "id, conversation_id, role, content, create_time, position"
 
+BROWSER = [database for database in DATABASES if "Browser" in database.DESCRIPTION]
+
 
 def make(path: Path, schema: tuple[str, ...], **tables: list[tuple[Any, ...]]) -> Entry:
     database = apsw.Connection(str(path))
@@ -61,6 +64,15 @@ def make(path: Path, schema: tuple[str, ...], **tables: list[tuple[Any, ...]]) -
             database.execute(f"insert into {table} values ({', '.join('?' * len(row))})", row)
     database.close()
     return on_disk(path)
+
+
+def claims(entry: Entry) -> bool:
+    return any(database.claims(entry) for database in BROWSER)
+
+
+def read(entry: Entry) -> Iterator[Document | Problem]:
+    database = next((d for d in BROWSER if d.claims(entry)), BROWSER[0])
+    return database.read(entry)
 
 
 def on_disk(path: Path) -> Entry:
@@ -156,8 +168,8 @@ def test_an_invalid_time_is_none(raw: object) -> None:
 
 def test_a_working_database_is_a_tree(tmp_path: Path) -> None:
     file = working(tmp_path / "chatgpt.db")
-    assert chatgpt_browser.claims(file)
-    items = list(chatgpt_browser.read(file))
+    assert claims(file)
+    items = list(read(file))
     document = arrange(only(items))
     assert (document.source, document.source_id, document.title) == ("chatgpt", "c", "Bread")
     assert document.partial
@@ -172,7 +184,7 @@ def test_a_working_database_is_a_tree(tmp_path: Path) -> None:
 
 
 def test_the_metadata_of_a_working_database_is_used(tmp_path: Path) -> None:
-    first = passage(only(chatgpt_browser.read(working(tmp_path / "chatgpt.db"))), "first")
+    first = passage(only(read(working(tmp_path / "chatgpt.db"))), "first")
     assert first.model == "gpt-4"
     assert first.citations == ({"start_ix": 1}, {"type": "web"})
     assert first.metadata == {
@@ -199,8 +211,8 @@ def test_a_canonical_database_is_a_chain(
     file = make(
         tmp_path / "canonical-export-2026-01-01.db", schema, conversations=[about], messages=rows
     )
-    assert chatgpt_browser.claims(file)
-    document = arrange(only(chatgpt_browser.read(file)))
+    assert claims(file)
+    document = arrange(only(read(file)))
     assert [(p.id, p.parent, p.role, p.content) for p in document.canonical] == [
         ("a", None, "user", "So?"),
         ("b", "a", "assistant", "Plainly."),
@@ -211,7 +223,7 @@ def test_conversations_are_read_in_turn_and_empty_ones_are_counted(tmp_path: Pat
     conversations = [(f"c{n}", None, None, f"Talk {n}") for n in range(4)]
     messages = [(f"m{n}", f"c{n % 2}", "user", f"turn {n}", str(n), None, n) for n in range(10)]
     file = make(tmp_path / "x.db", CANONICAL, conversations=conversations, messages=messages)
-    items = list(chatgpt_browser.read(file))
+    items = list(read(file))
     assert [(d.source_id, len(d.passages)) for d in documents(items)] == [("c0", 5), ("c1", 5)]
     assert problems(items) == [
         Problem("conversation without messages", "x.db", unit="conversations", count=2)
@@ -220,7 +232,7 @@ def test_conversations_are_read_in_turn_and_empty_ones_are_counted(tmp_path: Pat
 
 def test_messages_of_a_missing_conversation_are_imported(tmp_path: Path) -> None:
     document = only(
-        chatgpt_browser.read(
+        read(
             make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)])
         )
     )
@@ -233,7 +245,7 @@ def test_system_rows_are_hidden_and_tool_rows_are_results(tmp_path: Path) -> Non
         ("s", "c", "system", "rules", None, None, 1),
         ("t", "c", "tool", "result", None, None, 2),
     ]
-    document = only(chatgpt_browser.read(make(tmp_path / "x.db", CANONICAL, messages=rows)))
+    document = only(read(make(tmp_path / "x.db", CANONICAL, messages=rows)))
     assert [(p.visibility, p.type) for p in document.passages] == [
         ("hidden", "message"),
         ("all", "tool_result"),
@@ -243,7 +255,7 @@ def test_system_rows_are_hidden_and_tool_rows_are_results(tmp_path: Path) -> Non
 def test_a_cycle_of_parents_ends(tmp_path: Path) -> None:
     rows = [("a", "c", "user", "[]", "1", None, "b"), ("b", "c", "user", "[]", "2", None, "a")]
     rows.append(("d", "c", "user", "words", "3", None, "a"))
-    document = only(chatgpt_browser.read(make(tmp_path / "x.db", WORKING, messages=rows)))
+    document = only(read(make(tmp_path / "x.db", WORKING, messages=rows)))
     assert passage(document, "d").parent is None
 
 
@@ -254,7 +266,7 @@ def test_text_that_is_not_utf_8_is_imported(tmp_path: Path) -> None:
         "insert into messages values ('b', 'c', 'user', cast(x'636166ff' as text), null, null, 2)"
     )
     database.close()
-    assert [p.content for p in only(chatgpt_browser.read(file)).passages] == ["tea", "caf\ufffd"]
+    assert [p.content for p in only(read(file)).passages] == ["tea", "caf\ufffd"]
 
 
 def test_a_database_in_utf16_is_read(tmp_path: Path) -> None:
@@ -263,7 +275,7 @@ def test_a_database_in_utf16_is_read(tmp_path: Path) -> None:
         ("pragma encoding = 'UTF-16le'", *CANONICAL),
         messages=[("a", "c", "user", "café", None, None, 1)],
     )
-    assert only(chatgpt_browser.read(file)).passages[0].content == "café"
+    assert only(read(file)).passages[0].content == "café"
 
 
 # -- malicious files -------------------------------------------------------
@@ -275,8 +287,8 @@ def test_the_file_is_not_changed_whatever_its_name(tmp_path: Path) -> None:
     file = working(folder / "chat gpt?mode=rw&x#.db")
     assert file.path is not None
     before = file.path.read_bytes()
-    assert chatgpt_browser.claims(file)
-    assert documents(chatgpt_browser.read(file))
+    assert claims(file)
+    assert documents(read(file))
     assert file.path.read_bytes() == before
     assert [p.name for p in folder.iterdir()] == [file.path.name]
 
@@ -288,8 +300,8 @@ def test_a_write_ahead_log_in_a_read_only_folder_is_read(tmp_path: Path) -> None
     database.close()
     tmp_path.chmod(0o500)
     try:
-        assert chatgpt_browser.claims(file)
-        assert documents(chatgpt_browser.read(file))
+        assert claims(file)
+        assert documents(read(file))
     finally:
         tmp_path.chmod(0o700)
 
@@ -304,21 +316,21 @@ def test_a_write_ahead_log_in_a_read_only_folder_is_read(tmp_path: Path) -> None
     ids=["other tables", "other columns", "virtual table"],
 )
 def test_other_databases_are_not_claimed(tmp_path: Path, schema: tuple[str, ...]) -> None:
-    assert not chatgpt_browser.claims(make(tmp_path / "x.db", schema))
+    assert not claims(make(tmp_path / "x.db", schema))
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + b"\xff" * 5000])
 def test_files_that_are_not_databases_are_not_claimed(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.db"
     path.write_bytes(content)
-    assert not chatgpt_browser.claims(on_disk(path))
+    assert not claims(on_disk(path))
     assert all(
-        isinstance(item, Problem) and item.failed for item in chatgpt_browser.read(on_disk(path))
+        isinstance(item, Problem) and item.failed for item in read(on_disk(path))
     )
 
 
 def test_files_with_another_suffix_are_not_opened(tmp_path: Path) -> None:
-    assert not chatgpt_browser.claims(Entry("x.json", 0, lambda: io.BytesIO(), tmp_path / "x.json"))
+    assert not claims(Entry("x.json", 0, lambda: io.BytesIO(), tmp_path / "x.json"))
 
 
 def test_a_damaged_database_is_read_as_far_as_possible(tmp_path: Path) -> None:
@@ -327,7 +339,7 @@ def test_a_damaged_database_is_read_as_far_as_possible(tmp_path: Path) -> None:
     data = bytearray((tmp_path / "x.db").read_bytes())
     data[len(data) // 2 : len(data) // 2 + 20_000] = b"\xff" * 20_000
     (tmp_path / "x.db").write_bytes(data)
-    items = list(chatgpt_browser.read(file))
+    items = list(read(file))
     assert all(isinstance(item, (Document, Problem)) for item in items)
     assert any(problem.failed for problem in problems(items))
 
@@ -336,12 +348,12 @@ def test_a_database_in_an_archive_must_be_unpacked_first(tmp_path: Path) -> None
     working(tmp_path / "x.db")
     data = (tmp_path / "x.db").read_bytes()
     packed = Entry("export.zip/x.db", len(data), lambda: io.BytesIO(data))
-    assert chatgpt_browser.claims(packed)
-    (problem,) = chatgpt_browser.read(packed)
+    assert claims(packed)
+    (problem,) = read(packed)
     assert isinstance(problem, Problem)
     assert problem.failed
     assert "unpack" in problem.reason
-    assert not chatgpt_browser.claims(Entry("export.zip/y.db", 3, lambda: io.BytesIO(b"abc")))
+    assert not claims(Entry("export.zip/y.db", 3, lambda: io.BytesIO(b"abc")))
 
 
 @pytest.mark.parametrize(
@@ -358,8 +370,8 @@ def test_a_database_of_another_structure_is_named(
     tmp_path: Path, statement: str, reason: str
 ) -> None:
     entry = make(tmp_path / "browser.db", (CONVERSATIONS, statement))
-    assert chatgpt_browser.claims(entry)
-    (problem,) = chatgpt_browser.read(entry)
+    assert claims(entry)
+    (problem,) = read(entry)
     assert isinstance(problem, Problem)
     assert problem.failed and problem.where == f"browser.db: {reason}"
 

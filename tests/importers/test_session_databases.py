@@ -10,7 +10,7 @@ import pytest
 
 import recollect
 from recollect.importers.entries import Entry
-from recollect.importers.session_databases import DATABASES
+from recollect.importers.chats.programs import DATABASES
 from recollect.model.audience import MASK
 from recollect.model.documents import Document
 from recollect.model.search import Filter

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recollect.importers.boundary import contain_errors
+from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
-from recollect.importers.jsonstream import peek
+from recollect.importers.jsonstream import decode, peek
 from recollect.importers.records import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,
@@ -64,6 +64,7 @@ _METADATA_FIELDS = frozenset({"model_slug", "attachments", "citations", "content
 _CONVERSATION_FIELDS = frozenset(
     {"title", "create_time", "update_time", "mapping", "current_node", "conversation_id", "id"}
 )
+_PART_KEYS = frozenset({"content_type", "asset_pointer", "type", "text"})
 
 Nodes = dict[str, Any]
 
@@ -394,3 +395,25 @@ def join_parts(parts: list[Any]) -> tuple[str, list[Any]]:
         elif part is not None:
             assets.append(part)
     return join_texts(texts), assets
+
+
+def decode_parts(raw: object) -> tuple[str, list[Any]]:
+    """The parts of a message that are stored as JSON, or a plain text. Both are in one column."""
+    if not isinstance(raw, str):
+        return "" if raw is None else str(raw), []
+    if not raw.lstrip().startswith("["):
+        return raw, []
+    try:
+        parts = decode(raw)
+    except ValueError:
+        return raw, []
+    for part in parts:  # plain text that happens to be a list stays text
+        if isinstance(part, dict) and not _PART_KEYS.isdisjoint(part):
+            continue
+        if part is not None and not isinstance(part, str):
+            return raw, []
+    return join_parts(parts)
+
+
+def decode_content(raw: object) -> str:
+    return decode_parts(raw)[0]

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from recollect.importers import jsonstream
-from recollect.importers.boundary import contain_errors
+from recollect.importers.problems import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from recollect.importers.boundary import contain_errors
+from recollect.importers.problems import contain_errors
 from recollect.importers.chats import own
 from recollect.importers.chats.agentlog import head_text, title_of
 from recollect.importers.entries import Entry

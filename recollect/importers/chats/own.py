@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recollect.importers.boundary import contain_errors
+from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import drop_invalid_metadata
 from recollect.importers.jsonstream import UNREADABLE, peek

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from recollect.importers import sidecars
-from recollect.importers.boundary import contain_errors, failure
+from recollect.importers.problems import contain_errors, failure, reason_of
 from recollect.importers.documents import images, recordings
 from recollect.importers.documents.extract import Extract, read_bytes
 from recollect.importers.entries import Entry
@@ -74,7 +74,7 @@ def read_item(entry: Entry, media_type: str, extract: Extractor) -> Iterator[Doc
         content = _limit_text(extract(entry))
         item = _document(entry, media_type, content)
     except Exception as error:  # a malicious file can make a library raise anything
-        yield failure(error, entry)
+        yield failure(reason_of(error), entry.name)
         return
     yield item
     if content.omission:

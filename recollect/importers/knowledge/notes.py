@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from recollect.importers.boundary import contain_errors
+from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import item_id, with_text
 from recollect.importers.jsonstream import UNREADABLE

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recollect.importers.boundary import contain_errors
+from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, lines, peek, records

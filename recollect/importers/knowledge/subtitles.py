@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recollect.importers.boundary import contain_errors
+from recollect.importers.problems import contain_errors
 from recollect.importers.documents import recordings
 from recollect.importers.entries import Entry
 from recollect.importers.knowledge import media

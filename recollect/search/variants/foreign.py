@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from recollect.errors import DamagedLibrary, SearchTimeout, StoreBusy, UnsafeFile
-from recollect.importers.chats.chatgpt_browser import decode_content
+from recollect.importers.chats.chatgpt import decode_content
 from recollect.importers.databases import connect, why_unusual
 from recollect.language.text import (
     comparable,
