@@ -18,8 +18,8 @@ from selection import few
 
 import recollect
 from recollect.errors import RecollectError
-from recollect.importers.registry import FORMATS, find
 from recollect.importers.chats.programs import DATABASES
+from recollect.importers.registry import FORMATS, find
 from recollect.language.queries.query_tree import Word
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem

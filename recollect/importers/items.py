@@ -23,7 +23,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     CHARACTER: tuple(
         (
             "name description personality scenario system_prompt first_message message_example"
-            " post_history_instructions creator_notes alternate_greetings character_book creator tags"
+            " post_history_instructions creator_notes alternate_greetings character_book creator"
+            " tags"
         ).split()
     ),
     PROMPT: ("name", "details", "system_prompt", "user_prompt", "author", "keywords"),

@@ -28,10 +28,10 @@ from recollect.importers.chats import (
     letta,
     own,
 )
+from recollect.importers.chats.programs import DATABASES
 from recollect.importers.entries import Entry, entries
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
 from recollect.importers.registry import Format
-from recollect.importers.chats.programs import DATABASES
 from recollect.language import chunking, transcript, when
 from recollect.language.detection import language_of
 from recollect.language.queries.fts5 import parse_fts5

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 import io
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -232,9 +232,7 @@ def test_conversations_are_read_in_turn_and_empty_ones_are_counted(tmp_path: Pat
 
 def test_messages_of_a_missing_conversation_are_imported(tmp_path: Path) -> None:
     document = only(
-        read(
-            make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)])
-        )
+        read(make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)]))
     )
     assert (document.source_id, document.title) == ("c", "")
     assert document.passages[0].role is None
@@ -324,9 +322,7 @@ def test_files_that_are_not_databases_are_not_claimed(tmp_path: Path, content: b
     path = tmp_path / "x.db"
     path.write_bytes(content)
     assert not claims(on_disk(path))
-    assert all(
-        isinstance(item, Problem) and item.failed for item in read(on_disk(path))
-    )
+    assert all(isinstance(item, Problem) and item.failed for item in read(on_disk(path)))
 
 
 def test_files_with_another_suffix_are_not_opened(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import decode, peek
+from recollect.importers.problems import contain_errors
 from recollect.importers.records import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import with_text
 from recollect.importers.jsonstream import peek
+from recollect.importers.problems import contain_errors
 from recollect.importers.records import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,

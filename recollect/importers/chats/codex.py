@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from recollect.importers import jsonstream
-from recollect.importers.problems import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
@@ -39,6 +38,7 @@ from recollect.importers.chats.codex_items import (
     event_drafts,
 )
 from recollect.importers.entries import Entry
+from recollect.importers.problems import contain_errors
 from recollect.language.text import moment
 from recollect.model.chat_messages import as_mapping, as_text
 from recollect.model.documents import Document, Json, Passage

@@ -17,7 +17,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from recollect.importers import jsonstream
-from recollect.importers.problems import contain_errors
 from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
@@ -28,6 +27,7 @@ from recollect.importers.chats.agentlog import (
     title_of,
 )
 from recollect.importers.entries import Entry
+from recollect.importers.problems import contain_errors
 from recollect.importers.records import as_list
 from recollect.language.text import moment
 from recollect.model.chat_messages import as_lines, as_mapping, as_text, embedded_file, parse_json

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from recollect.importers.problems import contain_errors
 from recollect.importers.chats import own
 from recollect.importers.chats.agentlog import head_text, title_of
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import records
+from recollect.importers.problems import contain_errors
 from recollect.importers.records import EMPTY_CONVERSATION, as_list
 from recollect.language.text import EPOCH, moment
 from recollect.model.chat_messages import as_blocks, as_mapping, as_text, parse_json

@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import drop_invalid_metadata
 from recollect.importers.jsonstream import UNREADABLE, peek
+from recollect.importers.problems import contain_errors
 from recollect.importers.records import convert_records, string_or_none
 from recollect.language.text import moment
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only

@@ -19,12 +19,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, decode, peek, records
 from recollect.importers.knowledge import card_images
 from recollect.importers.knowledge.tags import parse_tags
+from recollect.importers.problems import contain_errors
 from recollect.importers.records import (
     UNEXPECTED,
     as_list,

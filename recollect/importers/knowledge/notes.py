@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import item_id, with_text
 from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.knowledge import frontmatter
 from recollect.importers.knowledge.tags import as_texts, parse_tags, unique
+from recollect.importers.problems import contain_errors
 from recollect.importers.texts import Text, Unreadable, decode_text, read_text
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recollect.importers.problems import contain_errors
 from recollect.importers.entries import Entry
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, lines, peek, records
 from recollect.importers.knowledge import frontmatter
 from recollect.importers.knowledge.tags import parse_tags
+from recollect.importers.problems import contain_errors
 from recollect.importers.records import UNEXPECTED, is_blank, join_texts
 from recollect.importers.texts import Unreadable, decode_text, read_text
 from recollect.language.text import moment, truncate
