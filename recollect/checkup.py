@@ -17,7 +17,7 @@ from recollect.settings import default_user, place
 from recollect.store.errors import reason_of
 from recollect.store.sqlite.care.verification import check_small_database, reason_unreadable
 from recollect.store.values import Findings, Progress
-from recollect.transfer.archive_check import check_archive
+from recollect.transfer.archive import check_archive
 
 # Each takes less than a millisecond.
 _MAX_QUICK_CHECKS = 200

@@ -44,9 +44,12 @@ from recollect.store.sqlite.connections.database_errors import STORAGE_FULL, tra
 from recollect.store.sqlite.files import encryption
 from recollect.store.sqlite.files.encryption import DataKey, KeyFile, apply_key
 from recollect.store.sqlite.files.private_files import create_private_folder
-from recollect.transfer.archive import ENCRYPTED_SUFFIX
-from recollect.transfer.archive_files import older_copy
-from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
+from recollect.transfer.archive_files import (
+    ENCRYPTED_SUFFIX,
+    EncryptedReader,
+    EncryptedWriter,
+    older_copy,
+)
 
 _DRAFT = ".converting"
 _PLAIN_SUFFIX = ".gz"

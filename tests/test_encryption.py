@@ -39,8 +39,8 @@ from recollect.store.sqlite.files import encryption
 from recollect.store.sqlite.files.encryption import ENCRYPTED, ENCRYPTING
 from recollect.store.sqlite.text import index_layout
 from recollect.store.sqlite.vectors import signs
-from recollect.transfer.archive_check import check_archive
-from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
+from recollect.transfer.archive import check_archive
+from recollect.transfer.archive_files import EncryptedReader, EncryptedWriter
 from recollect.transfer.salvage import SalvageReport
 
 needs_encryption = pytest.mark.skipif(

@@ -67,7 +67,7 @@ class Editing(LibraryCore):
 
         Raises NotFound if it can no longer be undone, and Conflict if a later change contradicts.
         """
-        from recollect.transfer.undoing import undo_change
+        from recollect.transfer.restoring import undo_change
 
         change = undo_change(self._store, self.archive, number)
         self.wake_indexer()

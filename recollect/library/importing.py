@@ -43,9 +43,7 @@ class Importing(LibraryCore):
         Raises UnknownFormat if nothing at a path can be read, ImportStopped, and ImportUndone.
         """
         from recollect.importers.sandbox.files import Request, open_files
-        from recollect.transfer.import_receipts import finished_import
-        from recollect.transfer.importing import import_files
-        from recollect.transfer.running import mark_running
+        from recollect.transfer.importing import finished_import, import_files, mark_running
 
         receipt = finished_import(self._store, job)
         if receipt is not None:
@@ -67,8 +65,8 @@ class Importing(LibraryCore):
         read one by one, so a generator may yield more than fits into memory. Unusable items are
         counted in the receipt, and the import continues. `label` names the import in its receipt.
         """
-        from recollect.transfer.export_parsing import parse_item
         from recollect.transfer.importing import import_documents
+        from recollect.transfer.restoring import parse_item
 
         documents = chain.from_iterable(map(parse_item, items))
         receipt = import_documents(self._store, label, documents, self.exclusion())
@@ -100,7 +98,7 @@ class Importing(LibraryCore):
 
     def record_failed_import(self, path: str, problem: Problem, job: str = "") -> Receipt:
         """Store the receipt of an import that was given up."""
-        from recollect.transfer.import_receipts import record_failed_import
+        from recollect.transfer.importing import record_failed_import
 
         return record_failed_import(self._store, path, problem, job)
 
@@ -116,7 +114,7 @@ class Importing(LibraryCore):
 
     def running_imports(self) -> datetime | None:
         """When the oldest import that runs on this computer was started; None if none runs."""
-        from recollect.transfer.running import running_since
+        from recollect.transfer.importing import running_since
 
         return running_since(self._running_folder)
 

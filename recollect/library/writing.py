@@ -109,7 +109,7 @@ class Writing(LibraryCore):
 
         Raises Conflict if the library has the document and it differs.
         """
-        from recollect.transfer.document_restore import restore_document
+        from recollect.transfer.restoring import restore_document
 
         id_, is_new = restore_document(self._store, document)
         if is_new:

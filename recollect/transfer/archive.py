@@ -23,13 +23,17 @@ from typing import IO, TypeVar, cast
 
 import apsw
 
-from recollect.errors import DamagedLibrary, InvalidInput, NotFound
+from recollect.errors import DamagedLibrary, InvalidInput, NotFound, RecollectError
 from recollect.language.text import truncate
+from recollect.store.sqlite.care.verification import check_small_database
 from recollect.store.sqlite.connections.connection import Connection, connect
 from recollect.store.sqlite.connections.database_errors import translate_error
 from recollect.store.sqlite.files.encryption import cipher, is_encrypted
 from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
 from recollect.transfer.archive_files import (
+    ENCRYPTED_SUFFIX,
+    EncryptedReader,
+    EncryptedWriter,
     complete_end,
     decompressed,
     older_copy,
@@ -37,7 +41,6 @@ from recollect.transfer.archive_files import (
     private_file,
     write_member,
 )
-from recollect.transfer.encrypted_file import EncryptedReader, EncryptedWriter
 
 T = TypeVar("T")
 
@@ -67,7 +70,6 @@ create index if not exists holds_of on holds (source, source_id);
 """
 _MEMBERS = 64  # appended members compress less well, so after this many the copy is rewritten
 _COPIES = 20  # older copies of a file; a tool that rewrites it every time must not fill the disk
-ENCRYPTED_SUFFIX = ".gz.encrypted"
 
 # The states of a conversation in the column `deleted`; 0 if nothing of it was deleted.
 _DELETED = 1
@@ -460,20 +462,11 @@ class Archive:
                     self._db = connect(path)
                     if is_new:
                         protect_file(path)
-                    _upgrade(self._db)
                     self._db.run(_SCHEMA)
                 with _transaction(self._db):
                     return work(self._db)
             except apsw.Error as error:
                 raise translate_error(error, path) from error
-
-
-def _upgrade(db: Connection) -> None:
-    """Rename the columns that version 0.1 called origin and origin_id."""
-    columns = {row[1] for row in db.rows("pragma table_info(holds)")}
-    if "origin" in columns:
-        db.run("alter table holds rename column origin to source")
-        db.run("alter table holds rename column origin_id to source_id")
 
 
 @contextmanager
@@ -485,3 +478,22 @@ def _transaction(db: Connection) -> Iterator[None]:
         db.run("rollback")
         raise
     db.run("commit")
+
+
+def check_archive(archive: Archive) -> list[str]:
+    """A description of each problem. Every copy is decompressed, which checks its checksum."""
+    problems = check_small_database(archive.folder / "catalogue.db", "file")
+    if problems:
+        return problems
+    try:
+        files = archive.files()
+    except RecollectError as error:
+        return [str(error)]
+    for file in files:
+        for copy, size in archive.copies(file):
+            try:
+                for _ in archive.read_copy(file, copy, size):
+                    pass
+            except (OSError, DamagedLibrary) as error:
+                problems.append(f"the copy of {file.source} {error}")
+    return problems

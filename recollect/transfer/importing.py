@@ -7,9 +7,14 @@ Another process reads (`recollect.importers.sandbox`), so reading and writing ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from recollect.errors import InvalidInput
 from recollect.importers.sandbox.files import FileEnd, Files
@@ -19,6 +24,7 @@ from recollect.model.receipts import Counts, FileReceipt, Problem, Receipt
 from recollect.model.sources import RECOLLECT
 from recollect.progress import Progress
 from recollect.store.base import Store
+from recollect.store.sqlite.files.file_lock import file_lock
 from recollect.store.values import SaveResult
 from recollect.transfer.exclusion import Exclusion, configured_exclusion, is_agent
 
@@ -26,6 +32,8 @@ STILL_STORED = "it was imported earlier and stays until you delete it"
 FORGOTTEN = "forgotten earlier with `recollect forget`"
 BATCH = 10_000  # messages per transaction: enough to be cheap, few enough to let others write
 _SAMPLES = 3
+_STALE_SECONDS = 60
+"""A younger lock may belong to a process that has not locked it yet."""
 
 Admission = Callable[[Document], Document | Problem]
 """Returns the document as it may be stored, or the reason why it may not."""
@@ -260,3 +268,64 @@ def _count(file: FileReceipt, result: SaveResult) -> None:
         file.messages.note(
             Problem("the library has a newer or fuller version", count=result.outdated)
         )
+
+
+# -- receipts of jobs, which may need several attempts -------------------------
+
+
+def finished_import(store: Store, job: str) -> Receipt | None:
+    """The receipt of a job that an earlier attempt has finished, or that was undone."""
+    if not job:
+        return None
+    for receipt in store.receipts():
+        if receipt.job == job and (receipt.finished_at or receipt.undone_at):
+            return receipt
+    return None
+
+
+def record_failed_import(store: Store, path: str, problem: Problem, job: str) -> Receipt:
+    """Store the receipt of an import that was given up."""
+    receipt = finished_import(store, job)
+    if receipt is not None:
+        return receipt
+    receipt = store.start_import(path, job)
+    receipt.left_out.note(problem)
+    receipt.finished_at = datetime.now(UTC)
+    store.finish_import(receipt)
+    return receipt
+
+
+# -- which imports run now ---------------------------------------------------
+#
+# Each holds the lock of a file, which ends with its process. A receipt that was never finished
+# belongs to an import that runs, or to one that was stopped.
+
+
+@contextmanager
+def mark_running(folder: Path) -> Iterator[None]:
+    """Count as a running import until the end of the block or of the process."""
+    file = folder / f"{os.getpid()}-{uuid.uuid4().hex[:8]}.lock"
+    with ExitStack() as stack:
+        with suppress(OSError):  # where nothing can be written, the store says so
+            stack.enter_context(file_lock(file))
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                file.unlink()
+
+
+def running_since(folder: Path) -> datetime | None:
+    """When the oldest import that runs now was started; None if none runs."""
+    starts = []
+    for file in folder.glob("*.lock"):
+        with suppress(OSError):
+            start = file.stat().st_mtime
+            with file_lock(file) as is_free:
+                if not is_free:
+                    starts.append(start)
+                elif start < time.time() - _STALE_SECONDS:
+                    file.unlink()
+    if not starts:
+        return None
+    return datetime.fromtimestamp(min(starts), UTC)

@@ -16,7 +16,7 @@ from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
 from recollect.settings import default_user
 from recollect.store.audit_reading import RecordFilter, newest_records
-from recollect.transfer.exclusion_file import add_pattern, read_patterns, remove_pattern
+from recollect.transfer.exclusion import add_pattern, read_patterns, remove_pattern
 
 ADDRESS = "http://127.0.0.1:8765"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

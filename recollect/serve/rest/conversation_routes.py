@@ -42,7 +42,7 @@ from recollect.serve.masking import (
 from recollect.serve.rest import schemas
 from recollect.serve.rest.schemas import about, change_shape
 from recollect.transfer import export
-from recollect.transfer.export_parsing import parse_export
+from recollect.transfer.restoring import parse_export
 
 routes = Routes("conversations")
 

@@ -34,7 +34,7 @@ from recollect.serve.rest import knowledge_schemas as schemas
 from recollect.serve.rest.schemas import RequestBody
 from recollect.settings import LIMITS
 from recollect.transfer.export import as_json
-from recollect.transfer.export_parsing import parse_export
+from recollect.transfer.restoring import parse_export
 
 _MAX_PAGE_SIZE = 100
 _EXPORT_FORMATS = "; ".join(

@@ -31,8 +31,12 @@ from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, READ, Forbidden
 from recollect.store.audit_log import SETTING, Entry
 from recollect.store.shared.exclusions import SharedExclusions
-from recollect.transfer.exclusion import matching_projects
-from recollect.transfer.exclusion_file import add_pattern, remove_pattern, validate_pattern
+from recollect.transfer.exclusion import (
+    add_pattern,
+    matching_projects,
+    remove_pattern,
+    validate_pattern,
+)
 
 page_router = APIRouter(include_in_schema=False, route_class=PageRoute)
 router = APIRouter(prefix="/console/settings", include_in_schema=False, route_class=DeferredRoute)

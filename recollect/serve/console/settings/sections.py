@@ -21,8 +21,7 @@ from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, LOCAL, WRITE
 from recollect.serve.identity.sessions import live_sessions
 from recollect.store.api_keys import ApiKey
 from recollect.store.shared.exclusions import SharedExclusions
-from recollect.transfer.exclusion import FILES, MARKERS
-from recollect.transfer.exclusion_file import read_patterns
+from recollect.transfer.exclusion import FILES, MARKERS, read_patterns
 
 
 class KeyRow(NamedTuple):
