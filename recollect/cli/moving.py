@@ -31,7 +31,7 @@ from recollect.store.audit_log import MOVE, Entry
 from recollect.store.sqlite.files.encryption import configured_passphrase
 from recollect.store.values import Contents
 from recollect.transfer.moving import MoveResult
-from recollect.transfer.salvage.report import Loss, SalvageReport
+from recollect.transfer.salvage import Loss, SalvageReport
 
 _EXAMPLES = """\
   recollect move ~/old-place ~/new-place
