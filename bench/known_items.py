@@ -19,8 +19,7 @@ import recollect
 from recollect.language.languages import ENGLISH
 from recollect.language.queries.intent import identifiers
 from recollect.language.text import tokens
-from recollect.language.words.spelling import neighbours
-from recollect.language.words.stem import stem
+from recollect.language.words import neighbours, stem
 from recollect.model.search import SearchOptions
 
 SAMPLE = 200

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.language.words.code_names import other_names
 from recollect.model.search import SearchOptions
 
 TEXTS = {
@@ -14,22 +13,6 @@ TEXTS = {
     "camel": "The parseConfigFile function reads the settings.",
     "other": "The event was long, the loop short, and the user got a name.",
 }
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("EventLoop", {("eventloop",): [("event", "loop")]}),
-        ("why does XMLHttpRequest fail", {("xmlhttprequest",): [("xml", "http", "request")]}),
-        ("get_user_name", {("get", "user", "name"): [("getusername",)]}),
-        ("A plain Question, not_", {}),
-        ("src/EventLoop.py", {}),
-    ],
-)
-def test_a_name_has_another_format(
-    text: str, names: dict[tuple[str, ...], list[tuple[str, ...]]]
-) -> None:
-    assert other_names(text) == names
 
 
 @pytest.mark.both_stores

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.language.words.dates import date_formats, date_in, mentions_day
+from recollect.language.dates import date_formats, date_in, mentions_day
 from recollect.model.search import SearchOptions
 
 TEXTS = {

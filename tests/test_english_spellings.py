@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from texts import add_texts
 
 import recollect
-from recollect.language.words.english_spellings import (
-    joined_word,
-    other_spelling,
-    separate_words,
-)
-from recollect.model.search import SearchOptions
+from recollect import SearchOptions
+
+TEXT = SearchOptions(mode="text", correct=False)
 
 
 @pytest.mark.parametrize(
@@ -28,24 +26,18 @@ from recollect.model.search import SearchOptions
         ("grey", "gray"),
     ],
 )
-def test_a_word_has_a_british_and_an_american_spelling(british: str, american: str) -> None:
-    assert (other_spelling(british), other_spelling(american)) == (american, british)
+def test_a_word_has_a_british_and_an_american_spelling(
+    library: recollect.Library, british: str, american: str
+) -> None:
+    add_texts(library, {"british": f"The {british} one.", "american": f"The {american} one."})
+    for query in (british, american):
+        assert len(library.search(query, options=TEXT).hits) == 2, query
 
 
-def test_most_words_have_one_spelling() -> None:
-    words = ("four", "hour", "rise", "size", "wise", "prize", "entire", "parameter", "kitchen")
-    assert [other_spelling(word) for word in words] == [""] * len(words)
-
-
-def test_some_compounds_have_a_hyphen() -> None:
-    assert [joined_word(word) for word in ("Wi-Fi", "T-shirts", "wifi", "well-known")] == [
-        "wifi",
-        "tshirts",
-        "",
-        "",
-    ]
-    assert separate_words("emails") == [("e", "mail"), ("e", "mails")]
-    assert separate_words("mail") == []
+def test_most_words_have_one_spelling(library: recollect.Library) -> None:
+    add_texts(library, {"words": "size four price hor"})
+    for word in ("sise", "for", "prise", "hour"):
+        assert library.search(word, options=TEXT).hits == (), word
 
 
 @pytest.mark.both_stores

@@ -14,8 +14,7 @@ from recollect.language.detection import language_of, unspaced_language
 from recollect.language.languages import ENGLISH, JAPANESE, LATIN, Language
 from recollect.language.queries.query import parse_query
 from recollect.language.text import fold, indexable
-from recollect.language.words.content_words import content_words
-from recollect.language.words.stem import stem, stems
+from recollect.language.words import content_words, stem, stems
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import SearchOptions
 from recollect.search.answers import ANSWER

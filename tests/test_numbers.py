@@ -5,31 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.language.text import tokens
-from recollect.language.words.numbers import other_number_format, other_version_format
 from recollect.model.search import SearchOptions
-
-
-@pytest.mark.parametrize(
-    ("number", "other"),
-    [
-        ("1249", "1 249"),
-        ("1,249", "1249"),
-        ("1,249.50", "1249 50"),
-        ("1249.50", "1 249 50"),
-        ("12.345.678,90", "12345678 90"),
-        ("1234567", "1 234 567"),
-        ("100000", "100 000"),
-        ("999", ""),
-        ("3.12.7", ""),
-        ("10.0.0.1", ""),
-        ("1,24", ""),
-        ("v1249", ""),
-        ("9" * 16, ""),
-    ],
-)
-def test_a_number_has_another_format(number: str, other: str) -> None:
-    assert " ".join(other_number_format(tokens(number))) == other
 
 
 @pytest.mark.parametrize("mode", ["both", "text"])
@@ -67,23 +43,6 @@ def test_a_number_that_the_library_has_is_found_as_it_was_typed(
         library.add_conversation(messages=[{"role": "user", "content": text}])
     page = library.search("2024")
     assert [hit.snippet for hit in page.hits] == ["The meeting is in room 2024."]
-
-
-@pytest.mark.parametrize(
-    ("version", "other"),
-    [
-        ("2.14.0", "v2 14 0"),
-        ("v2.14.0-rc.3", "2 14 0 rc 3"),
-        ("V2.14", "2 14"),
-        ("2026-03-06", ""),
-        ("2nd-3rd", ""),
-        ("v2", ""),
-        ("v-2", ""),
-        ("vite.config.ts", ""),
-    ],
-)
-def test_a_version_has_another_format(version: str, other: str) -> None:
-    assert " ".join(other_version_format(tokens(version))) == other
 
 
 @pytest.mark.both_stores

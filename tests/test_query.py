@@ -28,7 +28,7 @@ from recollect.language.queries.query_tree import (
     Word,
     words,
 )
-from recollect.language.words.content_words import content_words
+from recollect.language.words import content_words
 
 
 def w(text: str) -> Word:

@@ -6,7 +6,7 @@ import pytest
 from texts import add_texts
 
 import recollect
-from recollect.language.words.umlauts import transcriptions, with_umlauts
+from recollect.language.text import transcriptions, with_umlauts
 from recollect.model.search import SearchOptions
 
 TEXTS = {

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from recollect.language.text import printable
-from recollect.language.words.similar_names import closest
+from recollect.language.words import closest
 
 SYNONYMS = {
     "add": "import",

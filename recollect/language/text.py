@@ -277,6 +277,46 @@ def has_token(value: str) -> bool:
     return any(c.isalnum() or unicodedata.category(c) == "Co" for c in value)
 
 
+# -- umlauts ---
+# The index has letters without their marks: Müller is `muller` there, but ø stays what it is.
+
+_TRANSCRIPTIONS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "æ": "ae", "ø": "oe"}
+_TRANSCRIBED = str.maketrans(_TRANSCRIPTIONS | {k.upper(): v for k, v in _TRANSCRIPTIONS.items()})
+_UMLAUT = re.compile(f"[{''.join(_TRANSCRIPTIONS)}]", re.IGNORECASE)
+# Not the letters of "neue", "Bauer" and "queue".
+_GERMAN_UMLAUT = re.compile("ae|oe|(?<![aeq])ue")
+_NORDIC_LETTER = re.compile("ae|oe|aa")
+_NORDIC = {"ae": "æ", "oe": "ø", "aa": "a"}
+
+
+def transcriptions(text: str) -> dict[str, str]:
+    """The words with umlauts in a text and their transcriptions, both as they are indexed."""
+    words: dict[str, str] = {}
+    if text.isascii():
+        return words
+    for word in re.findall(r"\w+", unicodedata.normalize("NFC", text)):
+        if _UMLAUT.search(word):
+            pairs = zip(tokens(word), tokens(word.translate(_TRANSCRIBED)), strict=False)
+            words |= {indexed: other for indexed, other in pairs if indexed != other}
+    return words
+
+
+def transcribed(text: str) -> str:
+    """A text with other letters instead of its umlauts."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", text).translate(_TRANSCRIBED)
+
+
+def with_umlauts(word: str) -> list[str]:
+    """What a word may be in German and in Nordic languages, as it is indexed with umlauts."""
+    if not word.isascii():
+        return []
+    german = _GERMAN_UMLAUT.sub(lambda match: match[0][0], word)
+    nordic = _NORDIC_LETTER.sub(lambda match: _NORDIC[match[0]], word)
+    return [spelling for spelling in dict.fromkeys([german, nordic]) if spelling != word]
+
+
 # -- displaying ------------------------------------------------------------
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from recollect.language.text import fold, tokens
-from recollect.language.words.umlauts import transcribed
+from recollect.language.text import fold, tokens, transcribed
 
 
 def authors_named(name: str, authors: Iterable[str]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.language.languages import ENGLISH
-from recollect.language.words.stem import stem
+from recollect.language.words import stem
 from recollect.models.pieces import Pieces
 from recollect.models.static import default_table
 

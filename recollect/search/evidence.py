@@ -20,8 +20,7 @@ from recollect.language.detection import language_of
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.intent import KEYWORDS, QUESTION
 from recollect.language.when import period_words
-from recollect.language.words.names import names_in
-from recollect.language.words.synonyms import synonyms
+from recollect.language.words import names_in, synonyms
 from recollect.model.kinds import CONVERSATION
 from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.terms import DATE_WORDS, RankingQuery, evidence_shares, own_terms

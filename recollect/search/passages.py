@@ -12,9 +12,8 @@ from recollect.language.detection import language_of
 from recollect.language.queries.intent import QUESTION
 from recollect.language.symbol_names import symbol_name
 from recollect.language.terminal_codes import without_terminal_codes
-from recollect.language.text import tokens
+from recollect.language.text import tokens, transcribed
 from recollect.language.when import date_words
-from recollect.language.words.umlauts import transcribed
 from recollect.model.kinds import OBSERVATION, PREFERENCE
 from recollect.search.answers import FIRST_PERSON_WORDS, AnswerType, word_traits
 from recollect.search.queries.terms import DATE_WORDS, Form, RankingQuery, Term

@@ -28,9 +28,8 @@ from recollect.language.queries.addressee import (
     is_to_assistant,
 )
 from recollect.language.queries.intent import QUESTION, identifiers
-from recollect.language.text import is_unspaced, tokens
-from recollect.language.words.names import names_in
-from recollect.language.words.umlauts import transcriptions
+from recollect.language.text import is_unspaced, tokens, transcriptions
+from recollect.language.words import names_in
 from recollect.model.kinds import CONVERSATION
 from recollect.search import answers
 from recollect.search.passages import ScoredCandidate, ranked_part

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 
 from recollect.index.meaning import Meaning
-from recollect.language.words.synonyms import synonyms_version
+from recollect.language.words import synonyms_version
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.engine import Search, prepare_search

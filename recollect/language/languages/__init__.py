@@ -43,10 +43,9 @@ answer. "Invoice" is evidence, "the" and "what" are not.
                           frequent stop words, such as `van` in Spanish and `at` in Dutch.
     irregular_endings     What may follow an irregular form, such as the `en` of `gingen`.
     stem_spellings        Patterns in stems and what some inflected forms have instead (`huizen`).
-    derivations           Endings that words of one family can have (`vote voter`). First the least
-                          number of letters before the ending; `-` is no ending.
-    families              Families of words that no rule joins (`long length`).
-    inflections           The endings of the inflected forms of these words; `-` is no ending.
+    spellings             Pairs of British and American beginnings of words.
+    hyphenated            Words that are also written as one word or as two.
+    acronyms_in_s         Acronyms whose last letter is no plural.
     endings               What replaces endings whose accents the stemmer needs.
 
     particles             Patterns of what separates the words of a text without spaces.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from recollect.language.languages import ENGLISH, FRENCH, GERMAN, SPANISH
 from recollect.language.text import non_ascii_characters, tokens
-from recollect.language.words.stem import stem
+from recollect.language.words import stem
 
 
 def word_set(text: str) -> frozenset[str]:

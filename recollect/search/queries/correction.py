@@ -23,8 +23,7 @@ from typing import NamedTuple
 
 from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.query_tree import Word
-from recollect.language.words.spelling import may_be_misspelled
-from recollect.language.words.stem import stem
+from recollect.language.words import may_be_misspelled, stem
 from recollect.model.search import Filter
 from recollect.search.queries.query_terms import inflected_term
 from recollect.search.queries.terms import Form, Term, form_name, weighted_term

@@ -14,7 +14,7 @@ from recollect.language.text import tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.correction import correct_terms, is_other_form
-from recollect.search.queries.forms.library_languages import with_forms_of_library_languages
+from recollect.search.queries.forms import with_forms_of_library_languages
 from recollect.search.queries.query_meaning import (
     NO_MEANING,
     QueryMeaning,

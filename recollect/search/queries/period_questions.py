@@ -16,13 +16,13 @@ from datetime import date, datetime, timedelta
 from functools import cache
 
 from recollect.errors import SearchTimeout
+from recollect.language.dates import formats_in, mentions_day, names_day
 from recollect.language.languages import Language
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.queries.query import Mention, Query, parse_query
 from recollect.language.queries.query_tree import Or, Word
 from recollect.language.text import tokens
 from recollect.language.when import Window, windows
-from recollect.language.words.dates import formats_in, mentions_day, names_day
 from recollect.model.search import Filter
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.store.base import Store

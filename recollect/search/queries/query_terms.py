@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from recollect.language.languages import ENGLISH, Language
+from recollect.language.languages import Language
 from recollect.language.queries.intent import (
-    QUESTION,
-    classify,
     identifiers,
     is_identifier,
 )
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, words
+from recollect.language.spellings import other_spellings, separate_words
 from recollect.language.text import fold, is_unspaced, tokens
-from recollect.language.words.acronym_plurals import singular_or_plural
-from recollect.language.words.english_spellings import other_spelling, separate_words
-from recollect.language.words.ligatures import other_ligature
-from recollect.language.words.names import names_in
-from recollect.language.words.synonyms import synonyms
+from recollect.language.words import synonyms
 from recollect.model.search import SearchOptions
-from recollect.search.queries.forms.compounds import Parts, split_compounds
-from recollect.search.queries.forms.families import relatives_in_library
-from recollect.search.queries.forms.katakana import parts_in_library
-from recollect.search.queries.forms.other_forms import with_other_forms
-from recollect.search.queries.forms.umlauts import umlaut_forms
+from recollect.search.queries.forms import with_other_forms
 from recollect.search.queries.terms import (
     WEAK,
     Form,
@@ -32,13 +23,9 @@ from recollect.search.queries.terms import (
     term_weight,
     weighted,
     weighted_term,
-    with_more_forms,
 )
 from recollect.search.queries.topics import query_topic
 from recollect.store.base import Store
-
-_RARE = 10  # passages with a word
-_RARE_FAMILY = 20  # passages with any word of its family
 
 
 def query_terms(
@@ -58,14 +45,8 @@ def query_terms(
         terms = _typed_terms(query.node)
     terms = _without_accidental_pairs(weighted(terms, store))
     if query.plain:
-        terms = with_more_forms(terms, umlaut_forms(terms, store, query), store)
-        terms = with_other_forms(terms, store, query, is_english)
-        compounds = _compounds(terms, store, query.language)
-        terms, head_terms = _with_parts(terms, compounds, store)
-        terms = _with_relatives(terms, store, query)
-        terms += _synonym_terms(terms, store, query)
-        terms += head_terms
-        terms += _katakana_parts(terms, store)
+        terms, weak_terms = with_other_forms(terms, store, query, is_english)
+        terms += _synonym_terms(terms, store, query) + weak_terms
     return tuple(terms)
 
 
@@ -127,12 +108,8 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
 
 def _with_spellings(words: Sequence[str], language: Language) -> list[str]:
     """The words with their other spellings and, in English, plurals of acronyms, each once."""
-    spellings: list[str | None] = []
-    for word in words:
-        spellings += [word, other_ligature(word)]
-        if language is ENGLISH:
-            spellings += [other_spelling(word), singular_or_plural(word)]
-    return list(dict.fromkeys(filter(None, spellings)))
+    spellings = [each for word in words for each in (word, *other_spellings(word, language))]
+    return list(dict.fromkeys(spellings))
 
 
 def _without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
@@ -157,82 +134,6 @@ def _overlap(first: Term, second: Term) -> bool:
     if len(one) != 2 or len(other) != 2 or not is_unspaced(one[0]):
         return False
     return one[1] == other[0] or other[1] == one[0]
-
-
-def _compounds(terms: Sequence[Term], store: Store, language: Language) -> dict[str, Parts]:
-    """The parts of the words that the library contains only in parts."""
-    absent = [term for term in terms if not term.frequency and not term.prefix and not term.exact]
-    words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
-    return split_compounds(words, store, language)
-
-
-def _with_parts(
-    terms: Sequence[Term], compounds: Mapping[str, Parts], store: Store
-) -> tuple[list[Term], list[Term]]:
-    """The terms, where the parts of a compound are forms of it if the library has them all.
-
-    Also a weak term for the last part of each compound whose first part the library lacks.
-    """
-    split_terms = []
-    for term in terms:
-        parts = compounds.get(term.name)
-        if parts is not None and parts.modifier:
-            forms = [(word,) for word in (*parts.modifier, *parts.head)]
-            split_terms.append(term._replace(forms=tuple(dict.fromkeys([*term.forms, *forms]))))
-    head_terms = [
-        Term(tuple((form,) for form in parts.head), weak=True, stands_for=word, is_head=True)
-        for word, parts in compounds.items()
-        if not parts.modifier
-    ]
-    all_terms = weighted([*split_terms, *head_terms], store)  # one query of the store
-    by_name = {term.name: term for term in all_terms[: len(split_terms)]}
-    return (
-        [by_name.get(term.name, term) for term in terms],
-        [term._replace(weight=WEAK * term.weight) for term in all_terms[len(split_terms) :]],
-    )
-
-
-def _katakana_parts(terms: Sequence[Term], store: Store) -> list[Term]:
-    """A weak term for each word in katakana of which the library has only parts."""
-    part_terms = []
-    for term in terms:
-        if not (term.frequency or term.prefix or term.weak):
-            parts = parts_in_library(term.forms[0], store)
-            if parts:
-                part_terms.append(Term(tuple(parts), weak=True, stands_for=term.name))
-    if not part_terms:
-        return []
-    return [term._replace(weight=WEAK * term.weight) for term in weighted(part_terms, store)]
-
-
-def _with_relatives(terms: Sequence[Term], store: Store, query: Query) -> list[Term]:
-    """The terms of a question, where words of the same family are forms of a rare word.
-
-    Keywords name words, so other words would be noise. If many messages have the word itself, its
-    family is not needed. A rare word does not stand for a frequent one, "creamer" not for "cream".
-    """
-    if classify(query.rest) != QUESTION:
-        return list(terms)
-    names: set[str] = set()
-    if query.language is ENGLISH:
-        names = names_in(query.rest)
-    words = [term.name for term in terms if _may_have_relatives(term) and term.name not in names]
-    relatives = relatives_in_library(words, store, query.language)
-    if not relatives:
-        return list(terms)
-    with_family = []
-    for term in terms:
-        family = [(word,) for word in relatives.get(term.name, ())]
-        with_family.append(term._replace(forms=tuple(dict.fromkeys([*term.forms, *family]))))
-    return [
-        extended if not term.frequency or extended.frequency <= _RARE_FAMILY else term
-        for term, extended in zip(terms, weighted(with_family, store), strict=True)
-    ]
-
-
-def _may_have_relatives(term: Term) -> bool:
-    is_word = len(term.forms[0]) == 1 and not term.prefix and not term.exact
-    return is_word and term.frequency <= _RARE
 
 
 def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Term]:

@@ -12,11 +12,10 @@ from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.intent import KEYWORDS, classify, is_identifier
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word
+from recollect.language.spellings import joined_word, parts_that_stand_alone
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
-from recollect.language.words.code_names import file_of_line, version_of_package
-from recollect.language.words.content_words import content_words
-from recollect.language.words.english_spellings import joined_word
+from recollect.language.words import content_words
 from recollect.search.queries.terms import Form
 
 _POSSESSIVE = re.compile(r"(?<=\w)['’]s\W*$", re.IGNORECASE)
@@ -70,7 +69,7 @@ def is_too_short(unfinished: str) -> bool:
 def _identifiers(words: Sequence[Word]) -> list[Form]:
     texts = [word.text for word in words if _is_exact(word)]
     # Whoever looks for a line of a file is glad to find the file, and a version may stand alone.
-    texts += [part for text in texts for part in (file_of_line(text), version_of_package(text))]
+    texts += [part for text in texts for part in parts_that_stand_alone(text)]
     return [tuple(tokens(text)) for text in texts if text]
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from recollect.language.symbol_names import symbol_name
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import period_words
-from recollect.language.words.written import as_written, join_pairs
+from recollect.language.words import as_written, join_pairs
 from recollect.model.audience import HUMAN_ONLY
 from recollect.model.kinds import KINDS, OBSERVATION
 from recollect.model.search import Filter

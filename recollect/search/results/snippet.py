@@ -15,7 +15,7 @@ from typing import NamedTuple
 from recollect.language.queries.query_tree import Word
 from recollect.language.terminal_codes import position_with_codes, without_terminal_codes
 from recollect.language.text import is_unspaced, non_ascii_characters
-from recollect.language.words.stem import stems
+from recollect.language.words import stems
 from recollect.search.results.word_finder import Span, WordFinder, fold, word_finder
 from recollect.settings import LIMITS
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from recollect.errors import SearchTimeout
 from recollect.language.queries.query_fields import ROLES
 from recollect.language.text import printable_line, truncate
-from recollect.language.words.similar_names import closest
+from recollect.language.words import closest
 from recollect.model.kinds import KINDS
 from recollect.model.projects import project_name
 from recollect.model.search import Filter

@@ -97,7 +97,7 @@ class TextSearch(ABC):
     def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
         """For each word: the words in the library that are similar to it.
 
-        See `language.words.spelling`.
+        See `language.words`.
         """
 
     @reader

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from recollect.language.words.written import as_written, join_pairs
+from recollect.language.words import as_written, join_pairs
 from recollect.library import Library
 from recollect.model.audience import is_human_only
 from recollect.model.search import Hit, Page

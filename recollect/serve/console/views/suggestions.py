@@ -10,7 +10,7 @@ from typing import NamedTuple
 from recollect.language.queries.query import parse_query
 from recollect.language.queries.query_fields import Fields
 from recollect.language.text import storable, tokens
-from recollect.language.words.written import as_written
+from recollect.language.words import as_written
 from recollect.search.queries.period_questions import as_period
 from recollect.serve.console.request_params import ListFilters, SearchRequest
 from recollect.serve.console.tabs import ALL_KINDS

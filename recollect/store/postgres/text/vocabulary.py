@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recollect.language.languages import ENGLISH, Language
-from recollect.language.words.stem import related_words, stem
+from recollect.language.words import related_words, stem
 from recollect.settings import LIMITS
 from recollect.store.postgres.connections.connection import Connection
 from recollect.store.postgres.filters import OWNER

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_tree import Node, Word
 from recollect.language.terminal_codes import without_terminal_codes
-from recollect.language.words.spelling import neighbours
+from recollect.language.words import neighbours
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.contract.text_search import TextSearch

@@ -11,7 +11,7 @@ from typing import Any
 from recollect.errors import SearchTimeout
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.text import fold
-from recollect.language.words.stem import related_words, stem
+from recollect.language.words import related_words, stem
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.reading.candidates import COLUMNS, decode_columns

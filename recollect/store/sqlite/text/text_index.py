@@ -14,7 +14,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from recollect.language.text import index_text
-from recollect.language.words.stem import stems
+from recollect.language.words import stems
 from recollect.settings import LIMITS
 from recollect.store.sql.database import IndexRow
 from recollect.store.sql.markers import get_marker, set_marker

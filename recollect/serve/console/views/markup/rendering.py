@@ -23,8 +23,7 @@ from recollect.language.queries.query import parse_query
 from recollect.language.symbol_names import symbol_name
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import storable, tokens
-from recollect.language.words.content_words import content_words
-from recollect.language.words.stem import stem
+from recollect.language.words import content_words, stem
 from recollect.serve.console.views.markup.diffs import FileDiff
 
 MESSAGE_CHARS = 20_000

@@ -1,0 +1,362 @@
+"""Words: their stems, which of them carry the topic of a query, and which are similar.
+
+A stemmer reduces a word to the stem that its inflected forms share. The script decides which one is
+used. For Latin letters it is that of the language of the query, or English. The files of the
+languages list irregular forms ("went", "bought", "children").
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+from recollect.configuration import expand_path
+from recollect.errors import InvalidInput
+from recollect.language.languages import ENGLISH, Language
+from recollect.language.queries.query_tree import Node, Word, words
+from recollect.language.symbol_names import symbol_name
+from recollect.language.text import bare_word, has_token, is_unspaced, tokens
+from recollect.settings import SYNONYMS
+
+# -- stems ---
+
+_LATIN = "latin"
+# The first and last letter of a script, and the language whose stemmer is used for it.
+_SCRIPTS = (
+    ("a", "z", _LATIN),
+    ("\u00df", "\u024f", _LATIN),
+    ("\u0370", "\u03ff", "greek"),
+    ("\u0400", "\u04ff", "russian"),
+    ("\u0530", "\u058f", "armenian"),
+    ("\u0590", "\u05ff", "yiddish"),
+    ("\u0600", "\u06ff", "arabic"),
+    ("\u0900", "\u097f", "hindi"),
+    ("\u0b80", "\u0bff", "tamil"),
+)
+_LONGEST_WORD = 64
+_MIN_PREFIX_CHARACTERS = 3  # too many words begin with fewer
+_local = threading.local()
+
+
+def stem(word: str, language: Language = ENGLISH) -> str:
+    """The stem of a lower-case word. Words with digits or of other scripts stay as they are."""
+    result = _stem(language.base_forms.get(word, word), language)
+    base = _base_of_inflected(word, result, language)
+    if base is None:
+        return result
+    return _stem(base, language)
+
+
+def stems(words: Iterable[str]) -> list[str]:
+    """The English stems of many words, in half the time."""
+    stem_word = _stemmer(ENGLISH.stemmer).stemWord
+    irregular = ENGLISH.base_forms
+    results: list[str] = []
+    for word in words:
+        if word.isascii() and word.isalpha() and len(word) <= _LONGEST_WORD:
+            result = stem_word(irregular.get(word, word))
+        else:
+            result = stem(word)
+        results.append(result)
+    return results
+
+
+def related_words(word: str, language: Language) -> tuple[set[str], set[str]]:
+    """Words that may have the same stem as a word, and prefixes of further ones.
+
+    A vocabulary has only English stems. In other languages, it is searched for these instead.
+    """
+    base = language.base_forms.get(word, word)
+    base = _base_of_inflected(word, _stem(base, language), language) or base
+    words = {word, base, *language.irregular_forms_of.get(base, ())}
+    roots = {each: _stem(each, language) for each in words}
+    prefixes = {_common_prefix(each, root) for each, root in roots.items()}
+    for root in set(roots.values()):
+        prefixes |= _spellings(root, language)
+    return words, {prefix for prefix in prefixes if len(prefix) >= _MIN_PREFIX_CHARACTERS}
+
+
+def _base_of_inflected(word: str, root: str, language: Language) -> str | None:
+    """The base form of an irregular form that has an ending: gehen for gingen, by way of ging."""
+    if language is ENGLISH or root not in language.base_forms:
+        return None
+    if word.removeprefix(root) not in language.fields.words("irregular_endings"):  # ginger
+        return None
+    return language.base_forms[root]
+
+
+def _spellings(root: str, language: Language) -> set[str]:
+    """How words with a stem can begin: huis and huiz for the stem of huizen."""
+    spellings = {root}
+    for pattern, replacement in language.fields.pairs("stem_spellings"):
+        spellings |= {re.sub(pattern, replacement, each) for each in spellings}
+    return spellings
+
+
+def _common_prefix(first: str, second: str) -> str:
+    length = 0
+    for one, other in zip(first, second, strict=False):
+        if one != other:
+            break
+        length += 1
+    return first[:length]
+
+
+def _stem(word: str, language: Language) -> str:
+    stemmer = _stemmer_of_script(word[:1])
+    if stemmer == _LATIN:
+        stemmer = language.stemmer
+        for ending, replacement in language.accent_endings:
+            if word.endswith(ending):
+                word = word.removesuffix(ending) + replacement
+    if not stemmer or len(word) > _LONGEST_WORD or not word.isalpha():
+        return word
+    result: str = _stemmer(stemmer).stemWord(word)
+    return result or word
+
+
+@cache
+def _stemmer_of_script(letter: str) -> str:
+    for first, last, name in _SCRIPTS:
+        if first <= letter <= last:
+            return name
+    return ""
+
+
+def _stemmer(name: str) -> Any:
+    """One stemmer per thread, since stemmers are not thread-safe."""
+    stemmers: dict[str, Any] = _local.__dict__
+    if name not in stemmers:
+        import Stemmer  # type: ignore[import-not-found]
+
+        stemmers[name] = Stemmer.Stemmer(name, 0)  # its cache takes longer than stemming
+    return stemmers[name]
+
+
+# -- the words of a topic ---
+
+_OPERATOR_WORDS = ("AND", "OR", "NOT", "NEAR")
+_CONTRACTIONS = frozenset(["s", "re", "ve", "ll", "d", "m", "t"])
+
+
+def content_words(node: Node, language: Language = ENGLISH) -> tuple[Word, ...]:
+    """The words of a plain query without stop words; all words if only stop words are left.
+
+    Function words that are joined to another word are cut off: `l'avion` is `avion`.
+    """
+    all_words = words(node)
+    is_upper_case = all(word.text.upper() == word.text for word in all_words)
+    content = [
+        _without_joined_words(word, language)
+        for word in all_words
+        if not _is_stop_word(word.text, is_upper_case, language)
+    ]
+    return tuple(content or all_words)
+
+
+def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> bool:
+    if text in _OPERATOR_WORDS:  # of a query that was not valid
+        return True
+    if len(text) > 1 and text.isupper() and not query_is_upper_case:  # IT, US, WHO
+        return False
+    bare = bare_word(text)
+    if bare in language.stop_words:
+        return True
+    parts = language.joined_parts(bare)
+    if len(parts) > 1:
+        return all(part in language.stop_words for part in parts)
+    head, _, tail = bare.partition("'")
+    if tail not in _CONTRACTIONS:
+        return False
+    if tail == "t" and head.removesuffix("n") in language.stop_words:  # "isn't"
+        return True
+    return head in language.stop_words
+
+
+def _without_joined_words(word: Word, language: Language) -> Word:
+    """The word without the function words at its beginning and end."""
+    parts = language.joined_parts(bare_word(word.text))
+    if len(parts) == 1:
+        return word
+    while parts and parts[0] in language.stop_words:
+        parts.pop(0)
+    while parts and parts[-1] in language.stop_words:
+        parts.pop()
+    text = "-".join(parts)
+    if not has_token(text):
+        return word
+    return Word(text, word.prefix)
+
+
+_MIN_NAME = 3  # letters
+_SENTENCE_ENDS = (".", "?", "!", ":")
+
+
+def names_in(text: str) -> set[str]:
+    """The words of names in an English text. English capitalizes little else in a sentence."""
+    words = text.split()
+    if 2 * sum(word[0].isupper() for word in words) > len(words):
+        return set()  # a title, in which everything is capitalized
+    names: set[str] = set()
+    for previous, word in pairwise(words):
+        bare = word.lstrip("\"“‘'(")
+        if bare[:1].isupper() and not previous.endswith(_SENTENCE_ENDS):
+            names.update(name for name in tokens(bare) if len(name) >= _MIN_NAME)
+    return names
+
+
+# -- similar words ---
+
+MIN_CHARACTERS = 5
+"""Shorter words have too many neighbours to guess which one was meant."""
+MAX_CHARACTERS = 24
+"""Longer words are rarely words, and the number of neighbours grows with the length."""
+
+
+def may_be_misspelled(word: str) -> bool:
+    """Whether a word may be a misspelling of one of its neighbours, judging by its letters."""
+    if symbol_name(word):
+        return False
+    return MIN_CHARACTERS <= len(word) <= MAX_CHARACTERS and word.isascii() and word.isalpha()
+
+
+def neighbours(word: str) -> set[str]:
+    """All words that differ from this one by one letter added, removed, replaced or swapped.
+
+    Also those in which another letter is doubled.
+    """
+    words: set[str] = set()
+    for index in range(len(word) + 1):
+        head, tail = word[:index], word[index:]
+        words |= {head + letter + tail for letter in ascii_lowercase}
+        if tail:
+            words.add(head + tail[1:])
+            words |= {head + letter + tail[1:] for letter in ascii_lowercase}
+        if len(tail) > 1:
+            words.add(head + tail[1] + tail[0] + tail[2:])
+            if tail[0] == tail[1]:
+                words |= _doubled(head + tail[1:])
+    return words - {word}
+
+
+def _doubled(word: str) -> set[str]:
+    """The words in which one letter of this one is doubled."""
+    return {word[: index + 1] + word[index:] for index in range(len(word))}
+
+
+def closest(name: str, names: Iterable[str]) -> list[str]:
+    """All names, the most similar ones first. The others keep their order."""
+    names = list(dict.fromkeys(names))
+    by_casefold: dict[str, list[str]] = {}
+    for each in names:
+        by_casefold.setdefault(each.casefold(), []).append(each)
+    matches = difflib.get_close_matches(name.casefold(), by_casefold, n=5, cutoff=0.5)
+    similar = [each for match in matches for each in by_casefold[match]]
+    longer = [each for each in names if name.casefold() in each.casefold()]
+    return list(dict.fromkeys([*similar, *longer, *names]))
+
+
+# -- words as people write them ---
+
+_WORD = re.compile(r"\w+")
+_MOST_CHARACTERS = 20_000  # of a text
+
+
+def as_written(name: str, texts: Iterable[str]) -> str:
+    """A word as the first text that has it writes it, in lower case; itself if none has it.
+
+    The index has no accents: ruckenschmerzen may be rückenschmerzen.
+    """
+    if not name.isalpha():
+        return name
+    for text in texts:
+        if text.isascii():
+            continue
+        for match in _WORD.finditer(text[:_MOST_CHARACTERS]):
+            if tokens(match[0]) == [name]:
+                return match[0].lower()
+    return name
+
+
+def join_pairs(names: Sequence[str], text: str) -> list[str]:
+    """The names of terms, without the overlap of those that follow each other in a text.
+
+    Text in a script without spaces is indexed by pairs of characters: 非同 and 同期 are 非同期.
+    """
+    joined: list[str] = []
+    for name in names:
+        longer = ""
+        if joined and name and is_unspaced(name) and joined[-1][-1] == name[0]:
+            longer = joined[-1] + name[1:]
+        if longer and longer in text:
+            joined[-1] = longer
+        else:
+            joined.append(name)
+    return joined
+
+
+# -- synonyms ---
+# Of technical terms, which the built-in embedding model does not relate. The setting `synonyms`
+# names a file with more.
+
+FILE = Path(__file__).with_name("synonyms.txt")
+
+Phrase = tuple[str, ...]
+"""Consecutive words; usually just one."""
+
+
+def synonyms(words: Sequence[str]) -> list[list[Phrase]]:
+    """For each word, the others of the groups that it is in. Raises InvalidInput."""
+    if not words:
+        return []
+    groups, own_groups = _groups(FILE), _own_groups()
+    return [groups.get((word,), []) + own_groups.get((word,), []) for word in words]
+
+
+def synonyms_version() -> tuple[Path, int] | None:
+    """The file that the user added, and when it was changed. Raises InvalidInput."""
+    name = SYNONYMS.get()
+    if not name:
+        return None
+    path = expand_path(name)
+    try:
+        return path, path.stat().st_mtime_ns
+    except OSError as error:
+        raise InvalidInput(f"The file of synonyms cannot be read: {error}") from error
+
+
+def _own_groups() -> dict[Phrase, list[Phrase]]:
+    """The groups of the file that the user added."""
+    version = synonyms_version()
+    if version is None:
+        return {}
+    return _groups(*version)
+
+
+@lru_cache(maxsize=2)
+def _groups(path: Path, modified_at: int = 0) -> dict[Phrase, list[Phrase]]:
+    """The synonyms of every word in a file. `modified_at` is only part of the cache key."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The file of synonyms {path} cannot be read: {error}") from error
+    return _parse(lines)
+
+
+def _parse(lines: Iterable[str]) -> dict[Phrase, list[Phrase]]:
+    groups: dict[Phrase, list[Phrase]] = {}
+    for line in lines:
+        if line.startswith("#"):
+            continue
+        phrases = [tuple(tokens(text)) for text in line.split(",")]
+        phrases = [phrase for phrase in phrases if phrase]
+        for phrase in phrases:
+            groups.setdefault(phrase, []).extend(p for p in phrases if p != phrase)
+    return groups

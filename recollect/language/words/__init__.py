@@ -1,1 +1,0 @@
-"""Words: stems, families, spellings, synonyms, and formats of numbers, dates and names."""

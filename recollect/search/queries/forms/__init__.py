@@ -1,1 +1,0 @@
-"""Other forms in which a library may have the words of a query."""
