@@ -902,34 +902,6 @@ def test_german_compounds_are_found_by_their_parts(library: recollect.Library) -
     assert not search(library, "vorgestern", mode="text").hits
 
 
-@pytest.mark.parametrize(
-    ("question", "first"),
-    [
-        ("How do the replicas agree?", "cluster-0"),
-        ("How many members have a vote?", "cluster-1"),
-        ("What was the decision about the fence?", "fence-0"),
-        ("Was wurde schon migriert?", "tabellen-0"),
-        ("Wanneer kunnen we het migreren?", "tafels-0"),
-    ],
-)
-def test_a_question_is_answered_by_words_of_the_same_family(
-    library: recollect.Library, question: str, first: str
-) -> None:
-    add(library, "cluster", "Replication: chain or raft?", "Raft, with three voters.")
-    add(library, "fence", "We decided to paint it green.", "A good colour.")
-    add(library, "tabellen", "Die Migrationen sind auf dem Server gelaufen.", "Gut.")
-    add(library, "tafels", "De migratie is klaar.", "Mooi.")
-    page = search(library, question, mode="text")
-    assert ids(page)[0] == first
-
-
-def test_names_and_keywords_have_no_family(library: recollect.Library) -> None:
-    add(library, "bread", "I bake bread every Sunday.", "Nice.")
-    assert search(library, "Where does my friend Baker live?", mode="text").hits == ()
-    assert search(library, "baker notes", mode="text").hits == ()
-    assert ids(search(library, "Which baker do we like?", mode="text")) == ["bread-0"]
-
-
 def test_a_rare_word_does_not_stand_for_a_frequent_one(library: recollect.Library) -> None:
     add(library, "milk", "The creamer is empty.", "I will buy one.")
     for number in range(21):

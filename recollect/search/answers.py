@@ -42,7 +42,6 @@ _WORDS = {
     FIRST_PERSON: FIRST_PERSON_WORDS,
     PAST: frozenset(_PAST_WORDS.split()),
     PREFERENCE: frozenset(_PREFERENCE_WORDS.split()),
-    LIKING: ENGLISH.statement_words,
 }
 
 
@@ -50,6 +49,8 @@ _WORDS = {
 def word_traits(word: str) -> int:
     """The traits of a word, whatever is asked."""
     traits = sum(trait for trait, words in _WORDS.items() if word in words)
+    if word in ENGLISH.statement_words:
+        traits |= LIKING
     if word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST:
         traits |= PAST
     return traits
