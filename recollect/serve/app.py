@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from recollect import __version__
 from recollect.serve.console import (
     conversation_fragments,
+    docs_page,
     error_pages,
     first_run,
     fragments,
@@ -35,7 +36,6 @@ from recollect.serve.rest import (
     change_routes,
     chat_routes,
     conversation_routes,
-    docs_page,
     import_routes,
     knowledge_routes,
     openai_routes,

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
-from recollect.serve.rest.examples import example_of
+from recollect.serve.console.docs_page import example_of
 
 OF_CONTRACTS = {
     "listConversations",

@@ -7,7 +7,7 @@ that address: never over an unencrypted connection, never after a redirect, neve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect import settings
@@ -110,27 +110,17 @@ class Upstream:
         except httpx.TransportError as error:
             raise _no_answer(error) from error
 
-    async def read(
-        self, path: str, headers: Headers, body: bytes, max_bytes: int
-    ) -> tuple[httpx.Response, bytes]:
-        """Send a POST request and read the raw body of the response.
-
-        Raises NoAnswer, also if the body is longer than `max_bytes`.
-        """
+    async def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """The raw body of a response as it arrives. Raises NoAnswer. Closes the response."""
         import httpx
 
-        response = await self.ask("POST", path, headers, body)
-        data = bytearray()
         try:
-            async for piece in response.aiter_raw():
-                data += piece
-                if len(data) > max_bytes:
-                    raise NoAnswer("The model's server answered with too much.")
+            async for data in response.aiter_raw():
+                yield data
         except httpx.TransportError as error:
             raise _no_answer(error) from error
         finally:
             await response.aclose()
-        return response, bytes(data)
 
     def request_headers(self, client_headers: RawHeaders, *, local: bool) -> Headers:
         """The headers of a client that the model server may see.

@@ -13,7 +13,6 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    Field,
     ValidationError,
     WithJsonSchema,
     model_validator,
@@ -27,6 +26,7 @@ from recollect.model.documents import Json
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.routing import content_type, parse_json
 from recollect.serve.rest.model_server import MAX_SESSION_LENGTH, NAMESPACE
+from recollect.serve.rest.schemas import about
 
 MAX_MESSAGE_LENGTH = 10_000
 MAX_HISTORY_LENGTH = 500_000
@@ -37,96 +37,73 @@ FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 _MAX_FIELDS = 20
 ROLES = ("user", "assistant", "system")
 
-_HISTORY_SCHEMA: dict[str, Any] = {
-    "anyOf": [
-        {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["role", "content"],
-                "properties": {
-                    "role": {"type": "string", "enum": list(ROLES)},
-                    "content": {"type": "string"},
-                },
-            },
-        },
-        {"type": "string"},
-    ],
-}
-
 
 class HistoryMessage(BaseModel):
     role: Literal["user", "assistant", "system"]
     content: str
 
 
+_HISTORY_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "array", "items": HistoryMessage.model_json_schema()},
+        {"type": "string"},
+    ]
+}
+
+
 def _parse_history(value: Any) -> Any:
     """Forms send the history as JSON text. Only its last messages are used."""
-    if isinstance(value, str):
-        if len(value) > MAX_HISTORY_LENGTH:
-            raise _too_long_history()
+    if isinstance(value, str) and len(value) <= MAX_HISTORY_LENGTH:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             raise PydanticCustomError("history", "The history is not valid JSON") from None
-    if not isinstance(value, list):
+    is_too_long = isinstance(value, str)
+    if isinstance(value, list):
+        value = value[-MAX_HISTORY_MESSAGES:]
+        contents = [message.get("content") for message in value if isinstance(message, dict)]
+        length = sum(len(content) for content in contents if isinstance(content, str))
+        is_too_long = length > MAX_HISTORY_LENGTH
+    elif not is_too_long:
         raise PydanticCustomError("history", "The history must be a list of messages")
-    messages = value[-MAX_HISTORY_MESSAGES:]
-    if _history_length(messages) > MAX_HISTORY_LENGTH:
-        raise _too_long_history()
-    return messages
-
-
-def _history_length(messages: list[Any]) -> int:
-    length = 0
-    for message in messages:
-        if isinstance(message, dict) and isinstance(message.get("content"), str):
-            length += len(message["content"])
-    return length
-
-
-def _too_long_history() -> PydanticCustomError:
-    return PydanticCustomError(
-        "history", "The history may have at most {limit} characters", {"limit": MAX_HISTORY_LENGTH}
-    )
+    if is_too_long:
+        raise PydanticCustomError(
+            "history",
+            "The history may have at most {limit} characters",
+            {"limit": MAX_HISTORY_LENGTH},
+        )
+    return value
 
 
 class ChatRequest(BaseModel):
     """A message to the configured model."""
 
-    message: str = Field(
-        min_length=1,
-        max_length=MAX_MESSAGE_LENGTH,
-        description="The message. It must not be blank.",
+    message: str = about(
+        "The message. It must not be blank.", min_length=1, max_length=MAX_MESSAGE_LENGTH
     )
-    model: str = Field(
-        "", max_length=200, description="The model to ask. Defaults to the configured one."
-    )
+    model: str = about("The model to ask. Defaults to the configured one.", "", max_length=200)
     history: Annotated[
         list[HistoryMessage], BeforeValidator(_parse_history), WithJsonSchema(_HISTORY_SCHEMA)
-    ] = Field(
-        default_factory=list,
-        description="Earlier messages, each with a `role` and a `content`, or the same as JSON "
-        f"text. The last {MAX_HISTORY_MESSAGES} are used. "
-        "Defaults to the messages of the session.",
+    ] = about(
+        "Earlier messages, each with a `role` and a `content`, or the same as JSON text. "
+        f"The last {MAX_HISTORY_MESSAGES} are used. Defaults to the messages of the session.",
+        [],
     )
-    namespace: str = Field(
-        "default",
-        pattern=f"^{NAMESPACE.pattern}$",
-        description="The project of a new conversation.",
+    namespace: str = about(
+        "The project of a new conversation.", "default", pattern=f"^{NAMESPACE.pattern}$"
     )
-    session_id: str = Field(
+    session_id: str = about(
+        "Continues the conversation of this session. Defaults to a new session.",
         "",
         max_length=MAX_SESSION_LENGTH,
-        description="Continues the conversation of this session. Defaults to a new session.",
     )
-    stream: bool = Field(
+    stream: bool = about(
+        "Send the answer as server-sent events while the model writes it. So does the header "
+        "`Accept: text/event-stream`.",
         False,
-        description="Send the answer as server-sent events while the model writes it. So does the "
-        "header `Accept: text/event-stream`.",
     )
-    search_mode: Literal["auto", "web", "documents", "hybrid"] = Field(
-        "auto", description="Accepted for compatibility. It has no effect."
+    search_mode: Literal["auto", "web", "documents", "hybrid"] = about(
+        "Accepted for compatibility. It has no effect.", "auto"
     )
 
     @model_validator(mode="before")
@@ -183,9 +160,7 @@ class AttachedFile:
             text = self.data.decode("utf-8-sig")
         except UnicodeDecodeError:
             return None
-        if "\0" in text:
-            return None
-        return text
+        return None if "\0" in text else text
 
     def attachment(self) -> dict[str, Json]:
         """What is stored with the message."""
@@ -229,13 +204,10 @@ async def parse_chat_request(request: Request) -> tuple[ChatRequest, list[Attach
             if isinstance(part, str):
                 fields[name] = part
             elif name == "files" and isinstance(part, UploadFile) and part.filename:
-                files.append(await _read_file(part, part.filename))
+                media_type = (part.content_type or "")[:100]
+                name = truncate(part.filename, 200)
+                files.append(AttachedFile(name, media_type, await part.read()))
     return await run_in_threadpool(_validate, fields), files
-
-
-async def _read_file(upload: UploadFile, name: str) -> AttachedFile:
-    media_type = (upload.content_type or "")[:100]
-    return AttachedFile(truncate(name, 200), media_type, await upload.read())
 
 
 def _validate(fields: Any) -> ChatRequest:
@@ -245,11 +217,9 @@ def _validate(fields: Any) -> ChatRequest:
         return ChatRequest.model_validate(fields)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False, include_context=False)
-        raise RequestValidationError(
-            [{**detail, "loc": ("body", *_location(detail))} for detail in details]
+        raise RequestValidationError(  # errors about the whole model are named after their field
+            [
+                {**detail, "loc": ("body", *(detail["loc"] or (detail["type"],)))}
+                for detail in details
+            ]
         ) from None
-
-
-def _location(detail: Any) -> tuple[Any, ...]:
-    """The field of an error. Errors about the whole model are named after their field."""
-    return detail["loc"] or (detail["type"],)

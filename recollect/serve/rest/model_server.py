@@ -1,18 +1,22 @@
-"""What the chat routes and the OpenAI proxy share: the model server, and saving in a thread."""
+"""What `/chat` and the OpenAI proxy share: asking the model server, and saving in a thread."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from recollect.capture.proxy.upstream import SETTING, NoAnswer, Upstream
+from recollect.capture.proxy.upstream import SETTING, Headers, NoAnswer, Upstream
 from recollect.errors import InvalidInput
 from recollect.serve.http.access import Access
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.monitoring import logs
+from recollect.serve.identity.principal import LOCAL
+
+if TYPE_CHECKING:
+    import httpx
 
 NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_SESSION_LENGTH = 256
@@ -40,7 +44,28 @@ def require_upstream(access: Access) -> Upstream:
     return upstream
 
 
-def upstream_problem(error: NoAnswer) -> Problem:
+async def ask(
+    access: Access,
+    upstream: Upstream,
+    path: str,
+    client_headers: Headers,
+    own_headers: Headers,
+    body: bytes,
+    query: str = "",
+) -> httpx.Response:
+    """Send the request on; the response has only begun. Raises Problem."""
+    is_local = access.principal.credential == LOCAL
+    headers = upstream.request_headers(client_headers, local=is_local) + own_headers
+    method = access.request.method
+    try:
+        response = await upstream.ask(method, path, headers, body, query)
+    except NoAnswer as error:
+        access.service.metrics.upstream_failures.inc()
+        raise no_answer(error) from error
+    return response
+
+
+def no_answer(error: NoAnswer) -> Problem:
     if error.is_timeout:
         return Problem(504, str(error), code="UPSTREAM_TIMEOUT")
     return Problem(502, str(error), code="UPSTREAM_ERROR")

@@ -31,14 +31,14 @@ from recollect.serve.http.error_responses import Problem
 from recollect.serve.http.monitoring import logs
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
+from recollect.serve.identity.principal import CONVERSATIONS, READ, WRITE
 from recollect.serve.rest.model_server import (
     MAX_SESSION_LENGTH,
     NAMESPACE,
+    ask,
     report_unsaved,
     require_upstream,
     save_on_the_side,
-    upstream_problem,
 )
 from recollect.settings import LIMITS
 
@@ -288,16 +288,11 @@ class _Relay(Response):
 
     async def _relay(self, send: Send) -> None:
         request, metrics = self._access.request, self._access.service.metrics
-        is_local = self._access.principal.credential == LOCAL
-        headers = self._upstream.request_headers(request.headers.raw, local=is_local)
         query = request.scope.get("query_string", b"").decode("latin-1")
-        try:
-            response = await self._upstream.ask(
-                request.method, self._path, headers, self._request_body, query
-            )
-        except NoAnswer as error:
-            metrics.upstream_failures.inc()
-            raise upstream_problem(error) from error
+        headers = request.headers.raw
+        response = await ask(
+            self._access, self._upstream, self._path, headers, [], self._request_body, query
+        )
         if response.status_code >= 500:
             metrics.upstream_failures.inc()
         if not response.is_success:
@@ -345,11 +340,9 @@ class _Relay(Response):
         The end of a readable response is sent after it was saved, so that a client that has the
         whole response can find it and continue the conversation.
         """
-        from httpx import TransportError
-
         pending = b""
         try:
-            async for data in response.aiter_raw():
+            async for data in self._upstream.pieces(response):
                 if tape is None:
                     await _send_part(send, data)
                     continue
@@ -361,7 +354,7 @@ class _Relay(Response):
                 else:
                     await _send_part(send, pending)
                     pending = data
-        except TransportError:
+        except NoAnswer:
             await _send_part(send, pending)
             return False
         if tape is not None:
