@@ -10,8 +10,8 @@ from asgi import MakeKey
 from starlette.testclient import TestClient
 
 from recollect.serve.app import make_app
-from recollect.serve.http.service import Service
 from recollect.serve.console.docs_page import example_of
+from recollect.serve.http.service import Service
 
 OF_CONTRACTS = {
     "listConversations",
