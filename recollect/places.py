@@ -64,11 +64,11 @@ def open(
     redacts = settings.REDACT.get()
     store = _complete(_open_store(where, user))
     if redacts:
-        from recollect.store.views.redacting import RedactingStore
+        from recollect.store.redacting import RedactingStore
 
         store = RedactingStore(store)
     if settings.AUDIT.get() != "off":
-        from recollect.store.views.audited import AuditedStore
+        from recollect.store.views import AuditedStore
 
         logs, name = audit_logs(where), audit_name(where, user)
         store = AuditedStore(store, lambda entry: logs.record(name, entry))

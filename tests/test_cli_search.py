@@ -391,7 +391,7 @@ def test_interrupted_indexing_resumes(
 
     with monkeypatch.context() as patched:
         for store in (SqliteStore, PostgresStore):
-            patched.setattr(store, "mark_space_ready", stop)
+            patched.setattr(store, "update_space", stop)
         assert "to resume it" in imported_run("index", fails=True)
     imported_run("import", more)
     assert "Only 30 % of the library has vectors yet." in imported_run("search", "roses")

@@ -139,7 +139,7 @@ def fill(store: Store) -> None:
         first.id,
     )
     first.finished_at = NOON
-    store.finish_import(first)
+    store.update_receipt(first)
     second = store.start_import("second.zip")
     later = NOON + timedelta(days=1)
     store.save(
@@ -332,7 +332,7 @@ def apply(store: Store, what: str, value: Any) -> None:
             receipt = store.start_import("an import")
             store.save(value, receipt.id)
             receipt.finished_at = NOON
-            store.finish_import(receipt)
+            store.update_receipt(receipt)
         case "save", _:
             store.save(value)
         case "undo", _ if any(r.id == value and r.undone_at is None for r in store.receipts()):
@@ -347,7 +347,7 @@ def apply(store: Store, what: str, value: Any) -> None:
                     passage._replace(parent=None, created_at=passage.created_at or NOON),
                 )
         case "retitle", (number, title) if number < len(there):
-            store.update(there[number], title=title)
+            store.edit(there[number], Edit(title=title))
 
 
 @pytest.mark.full
@@ -564,7 +564,7 @@ def test_writes_to_the_source_during_a_move_are_copied(
         calls.append(what)
         if len(calls) == 1:
             old.append("c1", message("late", "came late", 99))
-            old.update("c2", title="A title \ud800 of its own")
+            old.edit("c2", Edit(title="A title \ud800 of its own"))
             old.save(
                 [
                     conversation(
@@ -703,7 +703,7 @@ def trace(name):
     setattr(SqlStore, name, step)
 
 transfer.MAX_BATCH_ROWS = 100
-for name in ("import_batch", "set_marker", "hand_over", "complete_move"):
+for name in ("import_batch", "set_marker", "export_changes", "complete_move"):
     trace(name)
 places.move(*sys.argv[1:5], switch=True)
 """
@@ -760,7 +760,7 @@ def test_writers_wait_during_the_last_pass_and_fail_only_after_it(
 
     mover = source.store()
     mover.join_move()
-    mover.hand_over({}, start_writing, 60, lambda state: Closure("elsewhere", 1, state))
+    mover.export_changes({}, start_writing, lambda state: Closure("elsewhere", 1, state), 60)
     writer.join(60)
     assert len(copied) > 5
     assert isinstance(writer.error, LibraryMoved) and not writer.appended
@@ -768,7 +768,7 @@ def test_writers_wait_during_the_last_pass_and_fail_only_after_it(
         move(source, target, remove=True)
     recollect.places.reopen(source.where, source.user)
     with pytest.raises(StoreBusy, match="too long"):
-        mover.hand_over({}, lambda _: None, -1, lambda _: None)
+        mover.export_changes({}, lambda _: None, lambda _: None, -1)
     store.append("c1", message("after", "reopened"))
     with pytest.raises(InvalidInput, match="is not closed"):
         recollect.places.reopen(source.where, source.user)

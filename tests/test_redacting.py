@@ -124,7 +124,7 @@ def fill(library: recollect.Library, tmp_path: Path) -> None:
     )
     first = library._store.start_import("first")
     library._store.save([conversation], first.id)
-    library._store.finish_import(first)
+    library._store.update_receipt(first)
     second = library._store.start_import("second")  # changes a message and keeps the old one
     other = Document("test", "c2", "Clean", passages=(Passage("n1", "user", f"old {SECRET}"),))
     library._store.save([other], first.id)
@@ -132,7 +132,7 @@ def fill(library: recollect.Library, tmp_path: Path) -> None:
         [Document("test", "c2", "Clean", passages=(Passage("n1", "user", "new and clean"),))],
         second.id,
     )
-    library._store.finish_import(second)
+    library._store.update_receipt(second)
     (tmp_path / "note.md").write_text(f"# Note\n\nold {SECRET}\n", encoding="utf-8")
     library.import_path(tmp_path / "note.md", kind="notes")
     (tmp_path / "note.md").write_text(f"# Note\n\nnew {SECRET} it is\n", encoding="utf-8")

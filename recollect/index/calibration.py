@@ -41,7 +41,7 @@ def calibrate(store: Store, space: Space, model: Embedder, stop: Stop = never_st
     floor = 0.0
     if cosines:
         floor = cosines[int(_PERCENTILE * (len(cosines) - 1))]
-    store.calibrate_space(space, float(floor), store.size())
+    store.update_space(space, noise_floor=float(floor), size=store.size())
 
 
 def _probes(store: Store, space: Space) -> list[str]:

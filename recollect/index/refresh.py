@@ -67,7 +67,7 @@ def skip_deleted(store: Store, setting: str) -> None:
     """
     for space in store.spaces():
         if space.name == setting and space.ready and space.last_key < store.size():
-            store.mark_space_ready(space)
+            store.update_space(space, ready=True)
 
 
 def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:
@@ -87,7 +87,7 @@ def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None
         return
     space = embeddings.ensure_space(store, setting)
     if _embed(store, space, progress, stop):
-        store.mark_space_ready(space)
+        store.update_space(space, ready=True)
         for other in store.spaces():
             if other.id != space.id:
                 store.drop_space(other)

@@ -20,7 +20,7 @@ from recollect.language import transcript
 from recollect.language.text import storable, truncate
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Summary
-from recollect.model.kinds import CHARACTER, PROMPT
+from recollect.model.kinds import CHARACTER, MEDIA, PROMPT
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -142,7 +142,7 @@ class Knowledge:
 
     def delete(self, source: str, id: str | int) -> Document:
         """Delete an item permanently. Returns the only copy of it. Raises NotFound."""
-        document = self._store.pop(self.find(source, id).id)
+        document = self._store.delete(self.find(source, id).id)
         self._on_change()
         return document
 
@@ -154,7 +154,7 @@ class Knowledge:
 
     def media_types(self) -> list[tuple[str, int]]:
         """The types of the library's media with the number of items, most frequent first."""
-        return self._store.media_types()
+        return self._store.facet_names("media_types", kinds=(MEDIA,))
 
     def transcript(
         self,

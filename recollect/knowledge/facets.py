@@ -25,7 +25,10 @@ class FacetCache:
         version = self._store.version()  # read first: what is written meanwhile changes it
         cached_version, facets = self._facets.get(kind, (None, {}))
         if cached_version != version:
-            facets = self._store.facets(kind)
+            facets = {
+                facet: self._store.facet_names(facet, kinds=(kind,))[:MAX_FACET_NAMES]
+                for facet in ("projects", "sources", "tags")
+            }
             self._facets[kind] = (version, facets)
         return {name: list(counts) for name, counts in facets.items()}
 

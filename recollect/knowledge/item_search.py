@@ -8,6 +8,7 @@ from itertools import chain, islice
 from math import inf
 
 from recollect.index.meaning import Meaning
+from recollect.knowledge.listing import passages_with_summaries
 from recollect.knowledge.options import KnowledgeOptions, validate_query
 from recollect.knowledge.reading.excerpts import LEAST_TEXT, json_length
 from recollect.knowledge.reading.message_units import message_units
@@ -31,9 +32,9 @@ from recollect.search.everything.results import Results
 from recollect.search.everything.search import search_everything
 from recollect.search.results.snippet import first_match
 from recollect.settings import LIMITS
+from recollect.store.audience import visible_store
 from recollect.store.base import Store
 from recollect.store.values import Candidate
-from recollect.store.views.labelled import visible_store
 
 MOST_RESULTS = 100
 # The most media of a mixed list that are sorted in an order of their own.
@@ -146,7 +147,7 @@ class ItemSearch:
     ) -> dict[str, dict[str, Json]]:
         """The results of a page by URI, without items that were deleted meanwhile."""
         keys = [entry.candidate.key for entry in entries]
-        passages = self._store.passages_with_summaries(keys)
+        passages = passages_with_summaries(self._store, keys)
         recent_words: list[Word] = []
         for text in reversed(options.recent_queries):
             recent_words += query_words(text)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import overload
 
 from recollect.errors import InvalidInput
-from recollect.language.text import truncate
+from recollect.language.text import identifier, truncate
 from recollect.model.arguments import page_size
-from recollect.model.documents import Summary
+from recollect.model.documents import Passage, Summary
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
@@ -172,3 +172,20 @@ class ConversationList(Sequence[Summary]):
         if start < 0 or stop <= start:
             return []
         return self._store.summaries(self._filter, self._title, stop - start, start)[0]
+
+
+def passages_with_summaries(
+    store: Store, keys: Sequence[int]
+) -> dict[int, tuple[Summary, Passage]]:
+    """The passages with these keys, each with the summary of its document."""
+    passages = store.passages_by_key(keys)
+    ids = sorted({id_ for id_, _ in passages.values()})
+    if not ids:
+        return {}
+    documents, _ = store.summaries(Filter(conversations=tuple(ids), hidden=True), "", len(ids), 0)
+    summaries = {identifier(summary.id): summary for summary in documents}
+    return {
+        key: (summaries[id_], passage)
+        for key, (id_, passage) in passages.items()
+        if id_ in summaries
+    }

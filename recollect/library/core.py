@@ -14,9 +14,8 @@ from recollect.home_folder import ARCHIVE
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, require_filter
 from recollect.settings import home
-from recollect.store.abbreviations import expand_filter
+from recollect.store.abbreviations import AbbreviatedStore, expand_filter
 from recollect.store.base import Store
-from recollect.store.views.abbreviated import AbbreviatedStore
 
 if TYPE_CHECKING:
     from recollect.index.background import Indexer
@@ -100,7 +99,7 @@ class LibraryCore:
         return observation_budget(self._open_shared)
 
     def _visible_store(self, audience: Audience) -> Store:
-        from recollect.store.views.labelled import visible_store
+        from recollect.store.audience import visible_store
 
         return visible_store(self._store, audience)
 

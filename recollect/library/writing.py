@@ -17,6 +17,7 @@ from recollect.model.arguments import (
 )
 from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.sources import BUS
+from recollect.model.undo import Edit
 
 
 class Writing(LibraryCore):
@@ -80,7 +81,8 @@ class Writing(LibraryCore):
         if project is not None:
             require_text(project, "project")
         changes = metadata_changes(metadata, tags, pinned)
-        self._store.update(conversation_id, title, project, changes or None)
+        edit = Edit(title=title, project=project, metadata=changes)
+        self._store.edit(conversation_id, edit)
         self.wake_indexer()
 
     def revise_conversation(
@@ -99,7 +101,7 @@ class Writing(LibraryCore):
 
         `restore_document` puts it back. `trash` is a deletion that can be undone.
         """
-        deleted = self._store.pop(conversation_id)
+        deleted = self._store.delete(conversation_id)
         self.wake_indexer()
         self.archive.forget((deleted.source, deleted.source_id))
         return deleted

@@ -49,12 +49,13 @@ from recollect.model.documents import Summary
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
 from recollect.model.search import Filter, Hit, SearchOptions
+from recollect.model.undo import Edit
 from recollect.search.results.hits import make_hit
 from recollect.settings import LIMITS
+from recollect.store.audience import visible_store
 from recollect.store.base import Store
+from recollect.store.observed import ObservationStore
 from recollect.store.values import ListPosition, list_start
-from recollect.store.views.labelled import visible_store
-from recollect.store.views.observed import ObservationStore
 
 MAX_IDS = 20
 DEFAULT_NEIGHBORS = 5
@@ -348,7 +349,7 @@ class Memory:
         store = self._store
         for conversation, ids in by_conversation.items():
             ids |= forgotten_ids(store.header(conversation).metadata)
-            store.update(conversation, metadata={FORGOTTEN_IDS: sorted(ids)})
+            store.edit(conversation, Edit(metadata={FORGOTTEN_IDS: sorted(ids)}))
             version = store.header(conversation).version
             document_id = store.find_id(OBSERVATIONS, conversation)
             if document_id is None:

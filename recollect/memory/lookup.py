@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from recollect.errors import InvalidInput, NotFound
+from recollect.knowledge.listing import passages_with_summaries
 from recollect.language.text import fold, identifier, storable, truncate
 from recollect.memory.formats import conversation_path, successor_id
 from recollect.memory.observe import forgotten_ids, from_passage
@@ -23,7 +24,7 @@ def observations_by_key(store: Store, keys: Iterable[int]) -> dict[int, Observat
     if not keys:
         return {}
     hits = {}
-    for key, (summary, passage) in store.passages_with_summaries(keys).items():
+    for key, (summary, passage) in passages_with_summaries(store, keys).items():
         observation = from_passage(passage, summary.project)
         path = conversation_path(summary.project, summary.source_id)
         hits[key] = ObservationHit(observation, path)

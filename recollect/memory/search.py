@@ -40,10 +40,10 @@ from recollect.search.results.remarks import Remarks
 from recollect.search.results.unknown_names import note_unknown_names
 from recollect.search.results.variety import merge_copies, spread
 from recollect.search.variants.concepts import search_concepts
+from recollect.store.audience import visible_store
 from recollect.store.base import Store
+from recollect.store.observed import ObservationStore
 from recollect.store.values import SearchPlan, SubstringMatches
-from recollect.store.views.labelled import visible_store
-from recollect.store.views.observed import ObservationStore
 
 _REFERENCE = re.compile(r"#\d+\b")
 _MAX_UNRANKED = 1_000

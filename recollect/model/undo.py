@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 RENAME, TAG, UNTAG, PIN, UNPIN, DELETE = "rename", "tag", "untag", "pin", "unpin", "delete"
 ACTIONS = (RENAME, TAG, UNTAG, PIN, UNPIN, DELETE)
@@ -13,12 +15,15 @@ ACTIONS = (RENAME, TAG, UNTAG, PIN, UNPIN, DELETE)
 class Edit:
     """A change of a document. Fields that are left out stay the same."""
 
-    action: str
-    """What a log calls the change: one of ACTIONS."""
+    action: str = ""
+    """What the undo log calls the change: one of ACTIONS."""
     title: str | None = None
     add_tags: tuple[str, ...] = ()
     remove_tags: tuple[str, ...] = ()
     pinned: bool | None = None
+    project: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """The keys that change; the value None removes a key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,20 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.errors import AmbiguousId, NotFound
 from recollect.language.text import identifier, storable, truncate
+from recollect.model.documents import Passage
+from recollect.store.views import StoreView
 
 if TYPE_CHECKING:
     from recollect.model.forgetting import Selection
     from recollect.model.search import Filter
     from recollect.store.base import Store
+
+T = TypeVar("T")
 
 MIN_LENGTH = 4
 """The fewest characters of an abbreviation."""
@@ -115,3 +120,65 @@ def expand_selection(store: Store, selection: Selection) -> Selection:
 def _expand_all(store: Store, ids: Sequence[str], purpose: Purpose) -> tuple[str, ...]:
     """Each id in full. One that stands for nothing stays as it is."""
     return tuple(expand(id_, store.ids_with_prefix, purpose) or id_ for id_ in ids)
+
+
+READING = (
+    "document", "header", "summary", "is_linear", "positions", "passage_page", "passages_by_id",
+)  # fmt: skip
+CHANGING = (
+    "rewrite", "append", "extend", "edit", "revise", "delete", "trash",
+)  # fmt: skip
+
+
+class AbbreviatedStore(StoreView):
+    """A store whose methods accept abbreviated ids of documents and messages.
+
+    Interfaces pass on the ids that they get, so all of them accept abbreviations under the same
+    rules. An id is only expanded after nothing was found under it.
+    """
+
+    def passage_key(self, document: str, passage: str) -> int:
+        return self._with_passage(self._store.passage_key, document, passage, Purpose.READ)
+
+    def delete_passage(self, document: str, passage: str) -> Passage:
+        return self._with_passage(self._store.delete_passage, document, passage, Purpose.CHANGE)
+
+    def _with_passage(
+        self, call: Callable[[str, str], T], document: str, passage: str, purpose: Purpose
+    ) -> T:
+        def call_document(document: str) -> T:
+            find = partial(self._store.ids_with_prefix, document=document)
+            return with_full_id(partial(call, document), passage, find, purpose)
+
+        return with_full_id(call_document, document, self._store.ids_with_prefix, purpose)
+
+
+def _expanding(name: str, purpose: Purpose) -> Any:
+    def call(view: AbbreviatedStore, id: str, *arguments: Any, **options: Any) -> Any:
+        method = getattr(view._store, name)
+        find = view._store.ids_with_prefix
+        return with_full_id(lambda id: method(id, *arguments, **options), id, find, purpose)
+
+    return call
+
+
+for _name in READING:
+    setattr(AbbreviatedStore, _name, _expanding(_name, Purpose.READ))
+for _name in CHANGING:
+    setattr(AbbreviatedStore, _name, _expanding(_name, Purpose.CHANGE))
+
+
+def with_full_id(
+    call: Callable[[str], T],
+    id: str,
+    find: Callable[[str, int], Sequence[str]],
+    purpose: Purpose,
+) -> T:
+    """What `call` returns for an id, or if it finds nothing, for the id that it abbreviates."""
+    try:
+        return call(id)
+    except NotFound:
+        full_id = expand(id, find, purpose)
+        if full_id is None or full_id == id:
+            raise
+    return call(full_id)

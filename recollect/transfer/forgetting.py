@@ -101,7 +101,7 @@ def preview(store: Store, selection: Selection, progress: Progress | None = None
     for match in _matches(store, selection, progress):
         _count(report, match)
     if selection.is_text_only:
-        report.earlier_versions = store.count_undo_states(_state_matcher(selection))
+        report.earlier_versions = store.delete_undo_states(_state_matcher(selection), dry_run=True)
     return report
 
 

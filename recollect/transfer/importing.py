@@ -63,7 +63,7 @@ def import_files(
         files.raise_if_stopped()  # what was read last may be incomplete
         run.receipt.finished_at = datetime.now(UTC)
     finally:
-        store.finish_import(run.receipt)
+        store.update_receipt(run.receipt)
     return run.receipt
 
 
@@ -80,7 +80,7 @@ def import_documents(
         run.save()
         run.receipt.finished_at = datetime.now(UTC)
     finally:
-        store.finish_import(run.receipt)
+        store.update_receipt(run.receipt)
     return run.receipt
 
 
@@ -203,7 +203,7 @@ class _Run:
         if self._size >= BATCH:
             self.save()
             if self._receipt_id is not None:  # if the process is killed, the receipt says so much
-                self._store.update_receipt(self.receipt)
+                self._store.update_receipt(self.receipt, has_ended=False)
 
     def save(self) -> None:
         """Write the batch in one transaction, and count it."""
@@ -291,7 +291,7 @@ def record_failed_import(store: Store, path: str, problem: Problem, job: str) ->
     receipt = store.start_import(path, job)
     receipt.left_out.note(problem)
     receipt.finished_at = datetime.now(UTC)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     return receipt
 
 

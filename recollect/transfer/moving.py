@@ -262,7 +262,8 @@ def _hand_over(source: Store, target: Store, address: str) -> Closure | None:
     seconds = LIMITS.write_wait_seconds / 3
     for _ in range(_ATTEMPTS):
         with suppress(StoreBusy):
-            source.hand_over(target.fingerprints(), _receiver(source, target), seconds, close)
+            receive = _receiver(source, target)
+            source.export_changes(target.fingerprints(), receive, close, seconds)
             return closure
         _copy_changes(source, target)
     raise RecollectError(

@@ -1,6 +1,6 @@
 """Find and remove the secrets that a library already contains.
 
-New text is redacted when it is written (see store/views/redacting.py).
+New text is redacted when it is written (see store/redacting.py).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from recollect.settings import LIMITS
-from recollect.store.sql.parts import transactions
+from recollect.store.sql import store as transactions
 
 MESSAGES = 3_000
 """Matching messages. Searching so many takes SQLite longer than the limit of zero seconds."""

@@ -20,7 +20,7 @@ from recollect.search.candidates import deadline
 from recollect.search.candidates.deadline import Deadline
 from recollect.search.candidates.sizes import CANDIDATES
 from recollect.settings import LIMITS
-from recollect.store.sql.parts import transactions
+from recollect.store.sql import store as transactions
 
 SQLITE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 

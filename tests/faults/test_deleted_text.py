@@ -420,7 +420,7 @@ def receipt_with_titles(store: Store) -> int:
     file = FileReceipt(f"{TITLE}.md", "notes", samples={"unknown message": [TITLE, "record 2"]})
     file.messages.failed[f"cannot read '{TITLE}'"] = 1
     receipt.files = [file]
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     return receipt.id
 
 

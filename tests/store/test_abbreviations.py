@@ -10,8 +10,8 @@ from messages import conversation, message
 from recollect.errors import AmbiguousId, NotFound
 from recollect.model.documents import Passage
 from recollect.model.undo import Edit
+from recollect.store.abbreviations import AbbreviatedStore
 from recollect.store.base import Store
-from recollect.store.views.abbreviated import AbbreviatedStore
 
 FIRST = "3f2a9c41-7d5e-4b8a-9c3d-1e2f3a4b5c6d"
 SECOND = "3f2b0000-7d5e-4b8a-9c3d-1e2f3a4b5c6d"
@@ -41,7 +41,7 @@ def test_several_candidates_are_an_error_that_lists_them(view: AbbreviatedStore)
             view.document(prefix)
     view.save([conversation(id=SECOND.replace("3f2b", "3f2a"))])
     with pytest.raises(AmbiguousId, match="Give more characters") as error:
-        view.pop("3f2a")
+        view.delete("3f2a")
     assert error.value.candidates == (SECOND.replace("3f2b", "3f2a"), FIRST)
     assert FIRST in str(error.value)
 
@@ -63,7 +63,7 @@ def test_a_deleted_name_does_not_stand_for_another_one(view: AbbreviatedStore) -
     view.delete("conv-1")
     view.delete("trip")
     for id_ in ("conv-1", "trip"):
-        for call in (view.delete, view.document, view.pop):
+        for call in (view.delete, view.document):
             with pytest.raises(NotFound):
                 call(id_)
     assert view.document("conv-10").id == "conv-10"
@@ -72,11 +72,9 @@ def test_a_deleted_name_does_not_stand_for_another_one(view: AbbreviatedStore) -
 CHANGES: dict[str, Any] = {
     "append": lambda view, id_: view.append(id_, Passage("x", "user", "hi")),
     "extend": lambda view, id_: view.extend(id_, [Passage("x", "user", "hi")]),
-    "update": lambda view, id_: view.update(id_, title="New"),
-    "edit": lambda view, id_: view.edit(id_, Edit("pin", pinned=True)),
+    "edit": lambda view, id_: view.edit(id_, Edit(title="New")),
     "revise": lambda view, id_: view.revise(id_, lambda document: document),
     "delete": lambda view, id_: view.delete(id_),
-    "pop": lambda view, id_: view.pop(id_),
     "delete_passage": lambda view, id_: view.delete_passage(id_, ANSWER[:-1] + "2"),
 }
 

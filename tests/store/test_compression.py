@@ -145,7 +145,7 @@ def test_deleted_messages_are_in_no_file(store: SqliteStore, path: Path) -> None
     db = connect(path)
     ((body,),) = db.rows("select body from passage where key = 1")
     db.close()
-    store.pop("c1")
+    store.delete("c1")
     assert not [f for f in path.parent.rglob("*") if f.is_file() and body in f.read_bytes()]
 
 
@@ -235,5 +235,5 @@ def test_deleted_words_are_in_no_file_after_the_text_index_was_merged(
     grow(store, 0, 12)
     store.save([conversation("the o1xsecret of many words", id="secret")])
     store.refresh()
-    store.pop("secret")
+    store.delete("secret")
     assert not [f for f in path.parent.rglob("*") if f.is_file() and b"o1xsec" in f.read_bytes()]

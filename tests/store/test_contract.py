@@ -21,6 +21,7 @@ from recollect.language.text import storable
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.receipts import FileReceipt
 from recollect.model.search import Filter, SearchOptions
+from recollect.model.undo import Edit
 from recollect.search.engine import search
 from recollect.store.base import Store
 from recollect.store.values import SaveResult
@@ -408,16 +409,16 @@ def test_a_document_is_found_by_its_current_title(store: Store) -> None:
     )
     assert matching_ids(store, "zeppelin") == ["a"]
     assert matching_ids(store, "zeppelin hello") == ["a"]
-    store.update("c1", title="Airship")
+    store.edit("c1", Edit(title="Airship"))
     assert (matching_ids(store, "zeppelin"), matching_ids(store, "airship")) == ([], ["a"])
     with pytest.raises(NotFound):
-        store.update("nowhere", title="x")
+        store.edit("nowhere", Edit(title="x"))
 
 
 def test_a_rename_survives_importing_the_same_file_again(store: Store) -> None:
     document = conversation(message("a", "hello"), title="Theirs")
     store.save([document])
-    store.update("c1", title="Mine")
+    store.edit("c1", Edit(title="Mine"))
     store.save([document])
     assert store.document("c1").title == "Mine"
 
@@ -708,7 +709,7 @@ def test_undo_removes_what_an_import_added(store: Store) -> None:
     store.save([conversation(message("x", "here before"), id="c0")])
     receipt = store.start_import("export.zip")
     store.save([conversation(message("a", "imported words"))], receipt.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     assert store.undo_import(receipt.id).undone_at is not None
     assert (matching_ids(store, "imported"), matching_ids(store, "before")) == ([], ["x"])
     assert store.verify().healthy
@@ -779,7 +780,7 @@ def test_an_import_that_was_undone_while_it_runs_saves_nothing_more(store: Store
         store.save([conversation(message("b", "seal"), id="c2")], receipt.id)
     receipt.files = [FileReceipt("x.json", "test", samples={"why": ["A conversation"]})]
     receipt.finished_at = NOON
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     assert list(store.iter_documents(EVERYTHING)) == []
     (stored,) = store.receipts()
     assert (stored.files, stored.undone_at is None) == ([], False)
@@ -789,7 +790,7 @@ def test_receipts_are_stored_and_listed_newest_first(
     store: Store, reopen: Callable[[], Store]
 ) -> None:
     first, second = store.start_import("a.zip"), store.start_import("b.zip")
-    store.finish_import(replace(first, finished_at=NOON))
+    store.update_receipt(replace(first, finished_at=NOON))
     assert [(r.id, r.path, r.finished_at) for r in reopen().receipts()] == [
         (second.id, "b.zip", None),
         (first.id, "a.zip", NOON),

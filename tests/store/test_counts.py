@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.model.documents import Document, Passage, arrange
+from recollect.model.undo import Edit
 from recollect.store.base import Store
 from recollect.store.sql import statistics
 
@@ -57,7 +58,7 @@ def documents(draw: st.DrawFn) -> Document:
 def import_documents(store: Store, documents: list[Document]) -> None:
     receipt = store.start_import("here")
     store.save(documents, receipt.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
 
 
 def undo_import(store: Store, age: int) -> None:
@@ -70,7 +71,7 @@ def change_models(store: Store, id_: str, model: str | None) -> None:
 
 
 def move_to_project(store: Store, id_: str, project: str) -> None:
-    store.update(id_, project=project)
+    store.edit(id_, Edit(project=project))
 
 
 def method(name: str) -> st.SearchStrategy[Any]:

@@ -13,11 +13,11 @@ from recollect.language.queries.query import parse_query
 from recollect.model.audience import is_human_only
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
+from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.store.values import Candidate
-from recollect.store.views.audience import AudienceStore
-from recollect.store.views.base import StoreView
+from recollect.store.views import StoreView
 
 pytestmark = pytest.mark.every_store
 
@@ -111,7 +111,7 @@ def test_every_way_of_writing_keeps_the_labels(store: Store) -> None:
     store.delete_passage("c1", "a")
     assert human_only_ids(store) == {"c"}
     store.save([conversation("c2", [Passage("a", "user", "zebra", metadata=SECRET)])])
-    store.pop("c1")
+    store.delete("c1")
     assert human_only_ids(store) == {"a"}
 
 

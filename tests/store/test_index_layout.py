@@ -18,6 +18,7 @@ from random_libraries import WORDS, conversation, random_documents, random_filte
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import And, Near, Not, Or, Word
 from recollect.model.search import Filter
+from recollect.model.undo import Edit
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite import store as sqlite_store
 from recollect.store.sqlite.care import reindexing
@@ -248,7 +249,7 @@ def change(store: SqliteStore, step: int) -> None:
     """Edit, delete, retitle, append and add, each time something else."""
     edited, retitled, deleted = (f"d{(step * 3 + n) % 36}" for n in range(3))
     store.save([conversation(edited, message(f"p{edited[1:]}-0", f"walrus café only{step}x"))])
-    store.update(retitled, title=f"Tusk title{step}x 日本")
+    store.edit(retitled, Edit(title=f"Tusk title{step}x 日本"))
     store.delete(deleted)
     store.append(retitled, message(f"last{step}", f"walrus over new{step}x"))
     store.save([conversation(f"added{step}", message(f"added{step}", f"over tusk added{step}x"))])

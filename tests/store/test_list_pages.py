@@ -45,10 +45,10 @@ def test_documents_that_move_are_listed_once_at_their_old_places(store: Store) -
     ids = fill(store, 7)
     listed, position = page(store, list_start(store.last_move()))
     assert listed == ids[:2] and position is not None
-    store.update("c1", title="Changed after it was listed")
+    store.edit("c1", Edit(title="Changed after it was listed"))
     store.append("c5", message("b", minutes=1))
     store.append("c5", message("c", minutes=2))
-    store.update("undated", title="It has a date now")
+    store.edit("undated", Edit(title="It has a date now"))
     store.edit("c3", Edit(PIN, pinned=True), LATER)
     store.save([conversation(message("x"), id="new", updated_at=LATER)])
     store.delete("c6")
@@ -75,7 +75,7 @@ def test_a_list_of_pinned_documents_is_as_it_was_when_it_began(store: Store) -> 
 def test_conditions_other_than_pins_count_as_of_now(store: Store) -> None:
     fill(store, 3)
     start = list_start(store.last_move())
-    store.update("c1", project="work")
+    store.edit("c1", Edit(project="work"))
     assert page(store, start, limit=9, projects=("work",))[0] == ["c1"]
     assert page(store, start, limit=9, projects=("default",))[0] == ["c0", "c2", "undated"]
 
@@ -88,10 +88,10 @@ def test_a_list_ends_with_an_error_if_too_many_changes_were_made_since_it_began(
     fill(store, 3)
     start = list_start(store.last_move())
     for number in range(4):
-        store.update("c1", title=f"Title {number}")
+        store.edit("c1", Edit(title=f"Title {number}"))
     assert page(store, start, limit=9)[0] == ["c0", "c1", "c2", "undated"]
     for number in range(4):
-        store.update("c2", title=f"Title {number}")
+        store.edit("c2", Edit(title=f"Title {number}"))
     with pytest.raises(InvalidInput, match="Begin again without a cursor"):
         page(store, start)
     assert page(store, list_start(store.last_move()), limit=9)[0][:2] == ["c2", "c1"]

@@ -10,10 +10,10 @@ from messages import NOON, conversation, message
 
 from recollect.language.queries.query import parse
 from recollect.model.search import Filter
+from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup, Profile
-from recollect.store.views.audience import AudienceStore
 
 MONTH = f"{NOON:%Y-%m}"
 

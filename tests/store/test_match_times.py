@@ -12,10 +12,10 @@ from random_libraries import random_documents, random_filter, random_tree
 from recollect.language.queries.query import parse
 from recollect.language.text import micros
 from recollect.model.search import Filter
+from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
 from recollect.store.sqlite.volumes import plan
 from recollect.store.values import NO_TIME, TimedMatches
-from recollect.store.views.audience import AudienceStore
 
 MANY = 100_000
 

@@ -15,6 +15,7 @@ from messages import conversation, message
 from recollect.errors import AmbiguousId, Conflict, NotFound
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
+from recollect.store.abbreviations import AbbreviatedStore
 from recollect.store.sql.reading import lookup
 from recollect.store.sql.writing import changes
 from recollect.store.sqlite import SqliteStore
@@ -24,7 +25,6 @@ from recollect.store.sqlite.passages.compression import (
     ranges_of_ids,
     unpack_ids,
 )
-from recollect.store.views.abbreviated import AbbreviatedStore
 
 UUIDS = [f"5c0ffee{n}-0000-4000-8000-00000000000{n}" for n in range(4)]
 OTHERS = [
@@ -142,7 +142,7 @@ def test_messages_are_found_by_packed_ids_in_every_way(store: SqliteStore) -> No
         store.passage_key("c1", UUIDS[1].upper())
     (result,) = store.save([before])
     assert (result.new, result.changed) == (0, 0)
-    assert store.passage_ids_with_prefix("c1", "5c0ffee", 9) == UUIDS
+    assert store.ids_with_prefix("5c0ffee", 9, "c1") == UUIDS
     assert AbbreviatedStore(store).passage_key("c1", UUIDS[2][:8]) == store.passage_key(
         "c1", UUIDS[2]
     )
@@ -155,11 +155,11 @@ def test_abbreviations_find_both_packed_ids_and_others(store: SqliteStore) -> No
     view = AbbreviatedStore(store)
     for id_ in UUIDS[:3]:
         assert view.passage_key("c1", id_[:9]) == store.passage_key("c1", id_)
-    assert store.passage_ids_with_prefix("c1", "5c0f", 9) == sorted(ids)
-    assert store.passage_ids_with_prefix("c1", "5c0f", 2) == sorted(ids)[:2]
-    assert store.passage_ids_with_prefix("c1", "", 9) == sorted([*ids, UUIDS[3].upper()])
-    assert store.passage_ids_with_prefix("c1", "5C0F", 9) == [UUIDS[3].upper()]
-    assert store.passage_ids_with_prefix("c1", UUIDS[0] + "0", 9) == []
+    assert store.ids_with_prefix("5c0f", 9, "c1") == sorted(ids)
+    assert store.ids_with_prefix("5c0f", 2, "c1") == sorted(ids)[:2]
+    assert store.ids_with_prefix("", 9, "c1") == sorted([*ids, UUIDS[3].upper()])
+    assert store.ids_with_prefix("5C0F", 9, "c1") == [UUIDS[3].upper()]
+    assert store.ids_with_prefix(UUIDS[0] + "0", 9, "c1") == []
     with pytest.raises(AmbiguousId):
         view.passage_key("c1", "5c0ffee")
 
@@ -170,7 +170,7 @@ LOOKUPS: list[Callable[[Connection], Any]] = [
     lambda db: lookup.passage_key(db, "c1", UUIDS[0]),
     lambda db: lookup.passages_by_id(db, "c1", UUIDS),
     lambda db: lookup.documents_containing(db, "test", UUIDS),
-    lambda db: lookup.passage_ids_with_prefix(db, "c1", "5c0f", 9),
+    lambda db: lookup.ids_with_prefix(db, "5c0f", 9, "c1"),
     lambda db: changes._stored_keys(db, 1, [message(id_) for id_ in UUIDS]),
     lambda db: changes._require_all_same(db, 1, [message(id_) for id_ in UUIDS]),
 ]

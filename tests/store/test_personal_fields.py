@@ -58,7 +58,7 @@ def test_an_import_keeps_a_title_that_a_person_set(store: Store, kind: str) -> N
 
 def test_an_import_keeps_a_project_that_a_person_set(store: Store) -> None:
     run_import(store, version(0, "Standup", project="inbox"))
-    store.update("c1", project="work")
+    store.edit("c1", Edit(project="work"))
     run_import(store, version(1, "Daily", project="inbox", updated_at=LATER))
     assert (store.summary("c1").project, title(store)) == ("work", "Daily")
 
@@ -78,7 +78,7 @@ def test_an_import_adds_its_tags_to_those_that_a_person_set(store: Store, kind: 
 @KINDS
 def test_an_import_keeps_metadata_that_a_program_set_or_removed(store: Store, kind: str) -> None:
     run_import(store, version(0, "Standup", kind, metadata={"model": "x", "url": "u", "n": 1}))
-    store.update("c1", metadata={"status": "done", "model": "mine", "url": None})
+    store.edit("c1", Edit(metadata={"status": "done", "model": "mine", "url": None}))
     source = {"model": "y", "url": "v", "n": 2, "status": "open"}
     run_import(store, version(1, "Standup", kind, metadata=source, updated_at=LATER))
     metadata = dict(store.document("c1").metadata)
@@ -96,7 +96,7 @@ def test_an_import_keeps_metadata_that_a_program_set_or_removed(store: Store, ki
 
 def test_metadata_that_was_set_in_another_library_replaces_what_was_set_here(store: Store) -> None:
     run_import(store, version(0, "Standup"))
-    store.update("c1", metadata={"status": "done", "owner": "me"})
+    store.edit("c1", Edit(metadata={"status": "done", "owner": "me"}))
     metadata = {"status": "open", "edited_fields": ["metadata.status"]}
     run_import(store, version(1, "Standup", metadata=metadata, updated_at=LATER))
     stored = store.document("c1").metadata

@@ -41,13 +41,14 @@ from recollect.errors import NotFound, RecollectError, SearchTimeout, StoreBusy,
 from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
+from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.connections import pool, transactions
 from recollect.store.postgres.connections.capabilities import Server
 from recollect.store.postgres.connections.connection import Connection
-from recollect.store.sql.parts import transactions as store_reads
+from recollect.store.sql import store as store_reads
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 ROUNDS = max(2, KILLS // 40)
@@ -310,13 +311,13 @@ WRITES = {
     ),
     "delete": Write(
         lambda store: store.delete("c1"),
-        lambda value: value,
-        None,
+        lambda deleted: deleted.id,
+        "c1",
         lambda store: not list(store.iter_documents(Filter())) and store.verify().healthy,
         lambda store: store.save([conversation("c1", message("a"))]),
     ),
     "retitle": Write(
-        lambda store: store.update("c1", title="Renamed"),
+        lambda store: store.edit("c1", Edit(title="Renamed")),
         lambda value: value,
         None,
         lambda store: store.document("c1").title == "Renamed",

@@ -145,10 +145,10 @@ def fill(store: PostgresStore, word: str, count: int) -> None:
     space = store.add_space(word, word, 4, word.encode())
     queue, _ = store.unembedded(space, 1_000)
     store.add_vectors(space, {p: [np.array([0.5, 0.5, 0.5, 0.5], np.float32)] for p in queue})
-    store.mark_space_ready(space)
+    store.update_space(space, ready=True)
     second = store.start_import(f"/{word}-2.json")
     store.save([replace(conversation, passages=new_passages)], second.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     store.edit(word, Edit(undo.PIN, pinned=True), NOON + timedelta(days=10_000))
     store._write(lambda db: db.run("insert into forgotten (high, low) values (?, ?)", (1, count)))
     values = (1, word, word)
@@ -1207,7 +1207,7 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
     for module in (
         "postgres.connections.transactions",
         "postgres.connections.pool",
-        "sql.parts.transactions",
+        "sql.store",
     ):
         monkeypatch.setattr(f"recollect.store.{module}.LIMITS", limits)
     url = of(database) + "&connect_timeout=6"
@@ -1237,7 +1237,7 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
                     for n in range(4)
                 ]
             )
-            library._store.finish_import(library._store.start_import(f"/{word}.json"))
+            library._store.update_receipt(library._store.start_import(f"/{word}.json"))
         yield ann, bob
 
 
@@ -1441,7 +1441,7 @@ def test_the_vector_space_of_another_user_cannot_be_used(pair: tuple[Library, Li
     vector = np.array([0.5, 0.5, 0.5, 0.5], np.float32)
     for store, space in zip((ann, bob), spaces, strict=True):
         store.add_vectors(space, {p: [vector] for p in store.unembedded(space, 100)[0]})
-        store.mark_space_ready(space)
+        store.update_space(space, ready=True)
     theirs = spaces[1]
     assert ann.nearest(theirs, vector, EVERYTHING, 100) == []
     assert ann.cosines(theirs, vector, range(100)) == {}
@@ -1449,7 +1449,7 @@ def test_the_vector_space_of_another_user_cannot_be_used(pair: tuple[Library, Li
     before = bob.nearest(theirs, vector, EVERYTHING, 100)
     assert len(before) == 12
     ann.add_vectors(theirs, {p: [vector] for p in ann.unembedded(theirs, 100)[0]})
-    ann.mark_space_ready(theirs)
+    ann.update_space(theirs, ready=True)
     ann.drop_space(theirs)
     assert [s.id for s in ann.spaces()] == [spaces[0].id]
     assert bob.nearest(theirs, vector, EVERYTHING, 100) == before

@@ -53,7 +53,7 @@ def new_store(database: str, user: str) -> Iterator[PostgresStore]:
         store = PostgresStore(database, user)
         store.save(conversations(1))
         name = partition(connection, user)
-        store.pop("c0")
+        store.delete("c0")
         connection.execute(WITH_STATISTICS.format(name, "off"))
         others = 0
         while others < OTHER_USERS:

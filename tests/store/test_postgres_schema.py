@@ -21,6 +21,7 @@ from recollect.errors import NewerLibrary, RecollectError
 from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
+from recollect.model.undo import Edit
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.administration import database_status
 from recollect.store.postgres.schema import APPEND_ONLY, PARTITIONS
@@ -208,15 +209,15 @@ def check_operations(store: PostgresStore) -> None:
     queue, _ = store.unembedded(space, 100)
     vector = np.array([0.5, 0.5, 0.5, 0.5], np.float32)
     store.add_vectors(space, {passage: [vector] for passage in queue})
-    store.mark_space_ready(space)
+    store.update_space(space, ready=True)
     assert store.count(parse("tomatoes"), EVERYTHING) == (2, True)
     assert len(store.match(parse("tomatoes"), EVERYTHING, 10)) == 2
     assert len(store.nearest(space, vector, EVERYTHING, 10)) == 3
     receipt = store.start_import("/file.json")
     store.save([conversation("imported", id="c3")], receipt.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     store.undo_import(receipt.id)
-    store.update("c1", title="about gardens")
+    store.edit("c1", Edit(title="about gardens"))
     store.delete("c2")
     store.repair()
     assert store.count(parse("removed OR imported"), EVERYTHING) == (0, True)
@@ -531,7 +532,7 @@ def results(store: PostgresStore) -> dict[str, Any]:
             for n, p in enumerate(queue)
         }
         store.add_vectors(space, parts)
-        store.mark_space_ready(space)
+        store.update_space(space, ready=True)
     nodes = [
         parse(q)
         for q in (

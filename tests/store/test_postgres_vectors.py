@@ -40,7 +40,7 @@ def fill(store: PostgresStore, count: int) -> tuple[Space, NDArray[np.float32], 
     store.add_vectors(
         space, {passage: [vector] for passage, vector in zip(batch, units, strict=True)}
     )
-    store.mark_space_ready(space)
+    store.update_space(space, ready=True)
     return store.spaces()[0], units, [p.key for p in batch]
 
 

@@ -17,6 +17,7 @@ from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 from recollect.model.search import Filter
+from recollect.model.undo import Edit
 from recollect.store.base import Store
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
@@ -44,7 +45,7 @@ def texts(store: Store, id: str = "n1") -> list[str]:
 def import_documents(store: Store, *documents: Document) -> int:
     receipt = store.start_import("a folder")
     store.save(documents, receipt.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     return receipt.id
 
 
@@ -186,8 +187,8 @@ def test_every_change_increments_the_version(store: Store) -> None:
     assert versions() == (2, 1)
     store.extend("c1", [Passage("c", "user", "z"), Passage("d", "user", "z")])
     assert versions() == (3, 1)
-    store.update("c1", title="New")
-    store.update("n1", title="New")
+    store.edit("c1", Edit(title="New"))
+    store.edit("n1", Edit(title="New"))
     assert versions() == (4, 2)
     receipt = import_documents(
         store,
@@ -334,7 +335,7 @@ def mixed(store: Store) -> Store:
     space = store.add_space("test", "1", 4, None)
     unembedded, _ = store.unembedded(space, 100)
     store.add_vectors(space, {passage: [_unit(n)] for n, passage in enumerate(unembedded)})
-    store.mark_space_ready(space)
+    store.update_space(space, ready=True)
     return store
 
 
@@ -451,8 +452,8 @@ def test_only_the_ranges_with_matching_keys_are_searched() -> None:
 
 
 def test_filters_follow_changes_of_a_document(mixed: Store) -> None:
-    mixed.update("m1", metadata={"media_type": "audio"})
-    mixed.update("c1", metadata={"character_id": None})
+    mixed.edit("m1", Edit(metadata={"media_type": "audio"}))
+    mixed.edit("c1", Edit(metadata={"character_id": None}))
     assert matching_texts(mixed, "walrus", Filter(media_types=("audio",))) == ["f walrus"]
     assert matching_texts(mixed, "walrus", Filter(characters=("7",))) == []
 
@@ -465,13 +466,10 @@ def test_every_kind_is_counted(mixed: Store) -> None:
     stats = mixed.stats()
     names = ("conversations", "notes", "media", "characters", "prompts", "messages")
     assert [stats[name] for name in names] == [2, 2, 2, 1, 0, 4]
-    assert mixed.media_types() == [("pdf", 1), ("video", 1)]
-    assert mixed.facets("note") == {
-        "projects": [("default", 2)],
-        "sources": [("notes", 2)],
-        "tags": [("sea", 1)],
-    }
-    assert mixed.facets()["sources"] == [("test", 2)]
+    assert mixed.facet_names("media_types", kinds=("media",)) == [("pdf", 1), ("video", 1)]
+    assert mixed.facet_names("tags", kinds=("note",)) == [("sea", 1)]
+    assert mixed.facet_names("sources", kinds=("note",)) == [("notes", 2)]
+    assert mixed.facet_names("sources") == [("test", 2)]
 
 
 def test_a_new_file_date_alone_changes_nothing(store: Store) -> None:

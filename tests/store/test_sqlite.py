@@ -236,11 +236,11 @@ def test_an_import_completes_the_vocabulary_when_the_library_has_grown_and_at_it
     known_words = []
     for n in range(0, 16, 2):
         store.save([conversation(*words[n : n + 2], id=f"c{n}")], receipt.id)
-        store.update_receipt(receipt)
+        store.update_receipt(receipt, has_ended=False)
         known_words.append(len(store.known_words(words)))
     assert known_words == [0, 4, 4, 4, 10, 10, 10, 10]
     assert [len(store.recent(word[1:], Filter(), 10)) for word in ("word0", "word15")] == [1, 1]
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     assert store.known_words(words) == set(words)
 
 
@@ -338,7 +338,7 @@ def test_a_writer_that_waits_too_long_raises_store_busy(
 def test_a_search_that_takes_too_long_raises_an_error(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.store.sql.parts import transactions as module
+    from recollect.store.sql import store as module
 
     store.save([conversation(*("common words here" for _ in range(3_000)))])
     monkeypatch.setattr(module, "LIMITS", Limits(search_seconds=0.0))

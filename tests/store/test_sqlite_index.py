@@ -29,6 +29,7 @@ from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
+from recollect.model.undo import Edit
 from recollect.models.embeddings import STATIC
 from recollect.store.sql.reading import lookup
 from recollect.store.sql.vectors import spaces
@@ -114,7 +115,7 @@ def make_changes(store: SqliteStore, rng: random.Random) -> None:
     for number in rng.sample(range(40), k=3):
         store.delete(f"d{number}")
     store.save(random_documents(rng, 40)[37:])
-    store.update("d38", title="Tusk over 日本")
+    store.edit("d38", Edit(title="Tusk over 日本"))
     store.append("d38", message("last", "walrus café over", author="Bob"))
 
 
@@ -369,7 +370,7 @@ def test_changes_made_while_a_volume_is_written_are_visible_afterwards(
         if key_range[0] == 1:
             store.save([conversation("c0", message("m1", "walrus changed", minutes=1))])
             store.save([conversation("c15", message("m16", "walrus altered", minutes=1))])
-            store.update("c10", title="renamed")
+            store.edit("c10", Edit(title="renamed"))
             store.append("c0", message("new", "walrus arrived"))
         else:
             store.delete("c20")
@@ -686,7 +687,7 @@ def test_undoing_an_import_removes_its_words_and_vectors_from_all_files(
     fill(store)
     receipt = store.start_import("p")
     store.save([conversation("gone", message("g1", "quixotic zugzwang"))], receipt.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     store.append("c0", message("m45", "walrus only45x"))
     refresh(store, STATIC)
     (space,) = store.spaces()
@@ -713,12 +714,12 @@ def test_rewriting_a_note_removes_its_old_text_from_all_files(
         [note("quixotic", "walrus seal", title="obfuscated", metadata={"m": "metaword"})],
         receipt.id,
     )
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     again = store.start_import("p")
     store.save(
         [note("quixotic", "zugzwang", title="obfuscated", metadata={"m": "metaword"})], again.id
     )
-    store.finish_import(again)
+    store.update_receipt(again)
     for n in range(45, 70):
         store.append("c0", message(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
@@ -749,7 +750,7 @@ def test_the_old_text_of_a_note_is_stored_while_the_import_can_be_undone(
     store.save([note("quixotic")])
     receipt = store.start_import("p")
     store.save([note("zugzwang")], receipt.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     assert files_with(path.parent, b"quixotic")
     store.undo_import(receipt.id)
     assert (matching_ids(store, "quixotic"), files_with(path.parent, b"zugzwang")) == (
@@ -765,7 +766,7 @@ def test_the_old_text_of_a_note_is_stored_while_the_import_can_be_undone(
 def import_document(store: SqliteStore, document: Document) -> int:
     receipt = store.start_import("p")
     store.save([document], receipt.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     return receipt.id
 
 
@@ -1133,7 +1134,7 @@ def test_revising_a_conversation_removes_its_old_text_from_all_files(
         ],
         receipt.id,
     )
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     import_document(
         store,
         conversation(

@@ -56,7 +56,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[observation_sql.Step]:
         return steps[-1]
 
     monkeypatch.setattr(observation_sql, "save", save_step)
-    monkeypatch.setattr("recollect.store.sql.parts.observations._OBSERVATIONS_PER_TURN", 1)
+    monkeypatch.setattr("recollect.store.sql.store._OBSERVATIONS_PER_TURN", 1)
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
     return steps
 
@@ -127,7 +127,7 @@ def test_a_conversation_that_is_deleted_meanwhile_gets_no_observations(
     store: Store, steps: list[observation_sql.Step], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.save([conversation("text")])
-    monkeypatch.setattr(turns, "time", clock(lambda seconds: store.pop("c")))
+    monkeypatch.setattr(turns, "time", clock(lambda seconds: store.delete("c")))
     store.save_observations("c", 1, observations("one", "two", "three"))
     assert store.summaries(Filter(hidden=True), "", 10, 0) == ([], 0)
     assert steps[-1] == observation_sql.Step(has_removed=False, is_complete=True)
@@ -193,7 +193,7 @@ def test_a_word_that_another_process_has_removed_is_added_again(
 ) -> None:
     here, there = reopen(), reopen()
     here.save([conversation("hello", id="a"), conversation("a xylophone", id="b")])
-    there.pop("b")
+    there.delete("b")
     here.append("a", Passage("m1", "user", "another xylophone"))
     assert here.find_substring("ylopho", Filter(), 10, 0).total == 1
 

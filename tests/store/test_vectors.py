@@ -19,6 +19,7 @@ from random_vectors import conversation, embed_all, keys, unit
 from recollect.errors import NotFound
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
+from recollect.model.undo import Edit
 from recollect.store.base import Store
 from recollect.store.values import SearchPlan, Space
 
@@ -38,7 +39,7 @@ def test_the_nearest_passages_are_those_of_an_exact_comparison(store: Store) -> 
     vectors = unit(1, 2_000, 256)
     by_key = embed_all(store, space, vectors)
     matrix, numbers = np.array(list(by_key.values())), np.array(list(by_key))
-    store.mark_space_ready(space)
+    store.update_space(space, ready=True)
     correct = 0
     for is_refreshed in (False, True):
         if is_refreshed:
@@ -243,7 +244,7 @@ def test_the_first_message_is_unembedded_again_when_the_title_changes(store: Sto
     store.save([conversation("c1", message("a", "one"), message("b", "two"), title="Zeppelin")])
     space = store.add_space("test", "1", 8, None)
     embed_all(store, space, unit(9, 2, 8))
-    store.update("c1", title="Airship")
+    store.edit("c1", Edit(title="Airship"))
     assert [(p.title, p.content) for p in store.unembedded(space, 10)[0]] == [("Airship", "one")]
 
 
@@ -263,7 +264,7 @@ def test_the_queue_does_not_keep_deleted_or_replaced_passages(store: Store) -> N
     note = Document("test", "n1", "Note", kind="note", passages=(message("a", "first"),))
     (saved,) = store.save([note])
     embed_all(store, space, unit(25, 3, 8))
-    store.mark_space_ready(space)
+    store.update_space(space, ready=True)
     store.delete_passage("c1", "b")
     store.delete_passage("c1", "a")
     store.rewrite(saved.id, replace(note, passages=(message("b", "second"),)))
@@ -357,7 +358,7 @@ def test_undoing_an_import_deletes_its_vectors(store: Store) -> None:
     store.save([conversation("c1", message("a", "one"))])
     receipt = store.start_import("p")
     store.save([conversation("c2", message("b", "two"))], receipt.id)
-    store.finish_import(receipt)
+    store.update_receipt(receipt)
     space = store.add_space("test", "1", 8, None)
     by_key = embed_all(store, space, unit(14, 2, 8))
     store.refresh()
@@ -483,7 +484,7 @@ def test_a_space_stores_its_progress(store: Store, reopen: Callable[[], Store]) 
     store.add_vectors(space, {p: [unit(20, 1, 8)[0]] for p in batch})
     (half,) = reopen().spaces()
     assert (half.last_key, half.ready) == (batch[-1].key, False)
-    store.mark_space_ready(space)
+    store.update_space(space, ready=True)
     assert reopen().spaces()[0].ready
 
 

@@ -28,8 +28,8 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.search.everything.kind_queries import KindQuery
 from recollect.search.everything.search import search_everything
 from recollect.search.results.snippet import best_match, first_match
+from recollect.store.audience import visible_store
 from recollect.store.base import Store
-from recollect.store.views.labelled import visible_store
 
 PAGE_SIZE = 50
 LARGEST_PAGE = 200

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from recollect.language.queries.intent import IDENTIFIER
 from recollect.model.kinds import OBSERVATION
@@ -17,7 +18,7 @@ from recollect.search.candidates.arms import has_messages
 from recollect.search.candidates.pool import CandidatePool, add_context, read_candidates, read_pools
 from recollect.search.passages import ScoredCandidate, find_terms
 from recollect.search.queries.interpretation import Interpretation
-from recollect.store.views.observed import ObservationStore
+from recollect.store.observed import ObservationStore
 
 _CANDIDATES = 60
 """Observations of each arm. They are short, so the best of them come first."""
@@ -67,7 +68,8 @@ class Observations:
         messages = {_message_id(s): s for s in ranking if s.candidate.kind != OBSERVATION}
         observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MAX_OBSERVATIONS]
         keys = [scored.candidate.key for scored in observations]
-        ids = self._scope.store.observed_messages(keys)
+        passages = self._scope.store.passages_by_key(keys)
+        ids = {key: _observed_messages(passage.metadata) for key, (_, passage) in passages.items()}
         unranked = self._unranked_messages(
             [ids[key][0] for key in keys if ids.get(key) and messages.keys().isdisjoint(ids[key])]
         )
@@ -127,3 +129,9 @@ def _projects_and_dates(filter: Filter) -> Filter:
         after=filter.after,
         before=filter.before,
     )
+
+
+def _observed_messages(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The messages that an observation with this metadata was made of."""
+    conversation = str(metadata.get("conversation"))
+    return [(conversation, str(id_)) for id_ in metadata.get("passages") or ()]

@@ -16,7 +16,7 @@ from recollect.model.search import Filter
 from recollect.search.candidates.deadline import Deadline
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space, TimedMatches
-from recollect.store.views.base import StoreView
+from recollect.store.views import StoreView
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from recollect.language.queries.query_tree import Node
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space, TimedMatches
-from recollect.store.views.base import StoreView
+from recollect.store.views import StoreView
 
 
 class ExcludingView(StoreView):

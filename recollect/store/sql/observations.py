@@ -6,9 +6,8 @@ incomplete. So conversations that changed since then are found without reading t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recollect.errors import NotFound
 from recollect.language.text import identifier
@@ -42,18 +41,6 @@ class Step(NamedTuple):
 def draft(observations: Document) -> Draft:
     document = replace(observations, passages=unique_passages(observations.passages))
     return Draft(document, *rewriting.passage_rows(document))
-
-
-def observed_messages(db: Database, keys: Sequence[int]) -> dict[int, list[tuple[str, str]]]:
-    """See Store.observed_messages."""
-    passages = lookup.passages_by_key(db, keys)
-    return {key: messages_of_metadata(passage.metadata) for key, (_, passage) in passages.items()}
-
-
-def messages_of_metadata(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The messages that an observation with this metadata was made of."""
-    conversation = str(metadata.get("conversation"))
-    return [(conversation, str(id_)) for id_ in metadata.get("passages") or ()]
 
 
 def unobserved(db: Database, limit: int) -> tuple[list[tuple[str, int]], int]:

@@ -19,7 +19,7 @@ from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.markers import set_marker
 from recollect.store.sql.tags import count_tags
-from recollect.store.values import MAX_FACET_NAMES, Activity
+from recollect.store.values import Activity
 
 COUNTS = "counts"
 """The marker of a library whose passages are counted."""
@@ -293,20 +293,19 @@ def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def facets(db: Database, kind: str) -> dict[str, list[tuple[str, int]]]:
-    """See Store.facets."""
-    sources, projects = _count_origins(db, (kind,))
-    return {
-        "projects": _largest(projects)[:MAX_FACET_NAMES],
-        "sources": _largest(sources)[:MAX_FACET_NAMES],
-        "tags": _largest(count_tags(db, (kind,)))[:MAX_FACET_NAMES],
-    }
-
-
 def facet_names(db: Database, facet: str, text: str, kinds: Sequence[str]) -> list[tuple[str, int]]:
     """See Store.facet_names."""
+    counts: Mapping[str, int]
     if facet == "tags":
         counts = count_tags(db, kinds)
+    elif facet == "media_types":
+        members, value = db.in_list(list(kinds))
+        rows = db.rows(
+            "select media_type, count(*) from document "
+            f"where {db.own()} and kind in ({members}) and media_type is not null group by 1",
+            (value,),
+        )
+        counts = dict(rows)
     else:
         sources, projects = _count_origins(db, kinds)
         counts = {"sources": sources, "projects": projects}[facet]
@@ -330,11 +329,6 @@ def _count_origins(db: Database, kinds: Sequence[str]) -> tuple[Counter[str], Co
     return sources, projects
 
 
-def media_types(db: Database) -> list[tuple[str, int]]:
-    """See Store.media_types."""
-    return _most_frequent(db, "media_type", "media_type is not null and kind = ?", MEDIA)
-
-
 def activity(db: Database) -> Activity:
     """See Store.activity."""
     return Activity(
@@ -345,13 +339,3 @@ def activity(db: Database) -> Activity:
         models=_stored_counts(db, "model")[:_MAX_NAMES],
         tools=_stored_counts(db, "tool")[:_MAX_NAMES],
     )
-
-
-def _most_frequent(db: Database, column: str, where: str, *values: str) -> list[tuple[str, int]]:
-    """The most frequent values of a column of documents, with their counts."""
-    counts = db.rows(
-        f"select {column}, count(*) from document where {db.own()} and {where} "
-        f"group by 1 order by 2 desc, 1 limit {_MAX_NAMES}",
-        values,
-    )
-    return [(str(name), count) for name, count in counts]

@@ -6,27 +6,662 @@ and whatever differs: its own index, its vectors, and its care.
 
 from __future__ import annotations
 
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from recollect.errors import DamagedLibrary, NotFound
+from recollect.language.languages import ENGLISH, Language
+from recollect.language.queries.query_tree import Node, Word
+from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.words import neighbours
+from recollect.model.documents import Document, Passage, Position, Summary
+from recollect.model.kinds import CONVERSATION
+from recollect.model.receipts import Receipt
+from recollect.model.search import Filter
+from recollect.model.undo import Change, Edit
+from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.sql.parts.care import SqlCare
-from recollect.store.sql.parts.documents import SqlDocuments
-from recollect.store.sql.parts.observations import SqlObservations
-from recollect.store.sql.parts.receipts import SqlReceipts
-from recollect.store.sql.parts.text_search import SqlTextSearch
-from recollect.store.sql.parts.transactions import Connection
-from recollect.store.sql.parts.transfer import SqlTransfer
-from recollect.store.sql.parts.undo_log import SqlUndoLog
-from recollect.store.sql.parts.vectors import SqlVectors
+from recollect.store.errors import damaged_document, reason_of
+from recollect.store.sql import markers, statistics
+from recollect.store.sql import observations as observation_sql
+from recollect.store.sql.copying import closing, handover, transfer
+from recollect.store.sql.database import Database, TextIndex
+from recollect.store.sql.imports import receipts as receipt_sql
+from recollect.store.sql.imports import undo as undo_sql
+from recollect.store.sql.reading import listing, lookup, match_groups, selection, times
+from recollect.store.sql.reading.selection import resolve_filter
+from recollect.store.sql.vectors import spaces as space_sql
+from recollect.store.sql.writing import changes, forgetting, moves, rewriting, saving
+from recollect.store.turns import Turn, turns
+from recollect.store.values import (
+    Activity,
+    Appended,
+    Batch,
+    Candidate,
+    Closure,
+    Contents,
+    Fingerprints,
+    Forgotten,
+    ListPosition,
+    MatchGroups,
+    OnDamage,
+    Purge,
+    Removal,
+    SaveResult,
+    SearchPlan,
+    Space,
+    SubstringMatches,
+    TimedMatches,
+    Unembedded,
+)
+
+T = TypeVar("T")
+Connection = TypeVar("Connection", bound=Database)
+
+# Longer than a search: people see the hits while all matches are counted.
+_COUNTING_SECONDS = 3 * LIMITS.search_seconds
+# Changed observations in the first transaction. The next ones adapt.
+_OBSERVATIONS_PER_TURN = 8
 
 
-class SqlStore(
-    SqlDocuments[Connection],
-    SqlUndoLog[Connection],
-    SqlObservations[Connection],
-    SqlTextSearch[Connection],
-    SqlVectors[Connection],
-    SqlReceipts[Connection],
-    SqlTransfer[Connection],
-    SqlCare[Connection],
-    Store,
-):
-    """Each part is in a module of its own, like the parts of the contract."""
+class TextQueries(Protocol):
+    """The queries that each engine's module `text` provides, under the same names."""
+
+    def variants(
+        self, db: Any, words: Sequence[str], language: Language
+    ) -> list[tuple[str, ...]]: ...
+
+    def words_containing(self, db: Any, parts: Sequence[str]) -> dict[str, list[str]]: ...
+
+    def known_words(self, db: Any, words: Sequence[str]) -> set[str]: ...
+
+    def candidates(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
+
+    def previous_passages(self, db: Any, keys: Sequence[int]) -> list[Candidate]: ...
+
+    def find_substring(
+        self, db: Any, text: str, filter: Filter, limit: int, offset: int, by_document: bool
+    ) -> SubstringMatches: ...
+
+    def newest(
+        self, db: Any, filter: Filter, limit: int, offset: int, by_document: bool
+    ) -> tuple[list[Candidate], int]: ...
+
+    def recent(
+        self, db: Any, text: str | None, filter: Filter, limit: int, by_words: bool
+    ) -> list[Candidate]: ...
+
+
+class SqlStore(Store, Generic[Connection]):
+    _text: ClassVar[TextQueries]
+    _observations_per_turn = 0
+    """What the last transactions have shown; 0 before the first."""
+
+    # -- what an engine provides ---
+
+    @abstractmethod
+    def _read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
+        """Run `work` on a snapshot. Raises SearchTimeout after `seconds`."""
+
+    @abstractmethod
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a transaction that does not change the text index."""
+
+    @abstractmethod
+    def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
+        """Run `work` in a transaction that also changes the text index."""
+
+    # -- searching and deleting ---
+
+    def _search(self, work: Callable[[Connection], T]) -> T:
+        return self._read(work, LIMITS.search_seconds)
+
+    def _delete_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
+        """Run `work`, which deletes text, and remove the text from all files."""
+
+        def delete(db: Connection, index: TextIndex) -> T:
+            self._request_purge(db)
+            return work(db, index)
+
+        value = self._write_text(delete)
+        self.purge()
+        return value
+
+    def _purge_if(self, was_deleted: bool) -> None:
+        if was_deleted:
+            self.purge()
+
+    # -- what an engine may add ---
+
+    def _complete_vocabulary(self) -> None:
+        """Called after text was added, for engines that add words to the vocabulary later."""
+
+    def _request_purge(self, db: Connection) -> None:
+        """Called in a transaction that deletes text, for engines that keep copies of it elsewhere.
+
+        `purge` is called after the commit, and again later if the process is killed in between.
+        """
+
+    def purge(self, patience: float = 0.0) -> Purge:
+        return Purge()
+
+    def purge_status(self) -> Purge:
+        return Purge()
+
+    def _drop_document_copies(self, db: Connection, document: int) -> None:
+        """Called in a transaction that replaces the text of a document, given by its key.
+
+        For engines that keep copies of the text elsewhere.
+        """
+
+    def _drop_outdated_copies(self, db: Connection) -> None:
+        """The same for a transaction that may have replaced the text of any document."""
+
+    # -- documents ---
+
+    def save(
+        self,
+        documents: Sequence[Document],
+        receipt: int | None = None,
+        index_ids: bool = False,
+        skip_forgotten: bool = False,
+        only_new: bool = False,
+    ) -> list[SaveResult]:
+        def work(db: Connection, index: TextIndex) -> list[SaveResult]:
+            if skip_forgotten:
+                results = forgetting.save_remembered(db, index, documents, receipt, index_ids)
+            else:
+                results = saving.save(db, index, documents, receipt, index_ids, only_new)
+            if _has_removed_text(results):
+                self._request_purge(db)
+            return results
+
+        results = self._write_text(work)
+        # During an import, this is done once at its end.
+        if receipt is None:
+            self._complete_vocabulary()
+        self._purge_if(_has_removed_text(results))
+        return results
+
+    def rewrite(
+        self, document: str, replacement: Document, version: int | None = None
+    ) -> SaveResult:
+        def work(db: Connection, index: TextIndex) -> SaveResult:
+            result = saving.rewrite(db, index, document, replacement, version)
+            self._drop_document_copies(db, lookup.key_of(db, result.id))
+            self._request_purge(db)
+            return result
+
+        result = self._write_text(work)
+        self._complete_vocabulary()
+        self.purge()
+        return result
+
+    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
+        def work(db: Connection, index: TextIndex) -> int:
+            count = changes.revise(db, document, change, index)
+            self._drop_document_copies(db, lookup.key_of(db, document))
+            self._request_purge(db)
+            return count
+
+        count = self._write_text(work)
+        self._complete_vocabulary()
+        self.purge()
+        return count
+
+    def append(
+        self, document: str, passage: Passage, expected_passages: int | None = None
+    ) -> Appended:
+        def work(db: Connection, index: TextIndex) -> Appended:
+            return changes.append(db, document, passage, index, expected_passages)
+
+        return self._write_text(work)
+
+    def extend(self, document: str, passages: Sequence[Passage], require_same: bool = False) -> int:
+        return self._write_text(
+            lambda db, index: changes.extend(db, document, passages, index, require_same)
+        )
+
+    def delete_undo_states(self, is_unwanted: Callable[[str], bool], dry_run: bool = False) -> int:
+        if dry_run:
+            return self._read(lambda db: rewriting.count_undo_states(db, is_unwanted))
+
+        def work(db: Connection) -> int:
+            self._request_purge(db)
+            return rewriting.delete_undo_states(db, is_unwanted)
+
+        count = self._write(work)
+        self.purge()
+        return count
+
+    def delete_passage(self, document: str, passage: str) -> Passage:
+        return self._delete_text(
+            lambda db, index: changes.delete_passage(db, document, passage, index)
+        )
+
+    def delete(self, document: str) -> Document:
+        return self._delete_text(lambda db, index: changes.pop(db, document, index))
+
+    def forget(self, removals: Sequence[Removal]) -> Forgotten:
+        def work(db: Connection, index: TextIndex) -> Forgotten:
+            result = Forgotten()
+            for removal in removals:
+                key = forgetting.forget(db, index, removal, result)
+                if key is not None:
+                    self._drop_document_copies(db, key)
+            return result
+
+        return self._delete_text(work)
+
+    def document(self, id: str) -> Document:
+        return self._read(lambda db: lookup.read(db, lookup.key_of(db, id)))
+
+    def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        return self._read(lambda db: lookup.read_all(db, ids))
+
+    def header(self, id: str) -> Document:
+        return self._read(lambda db: lookup.read_header(db, lookup.key_of(db, id)))
+
+    def summary(self, id: str) -> Summary:
+        return self._read(lambda db: lookup.summary(db, id))
+
+    def summaries(
+        self, filter: Filter, search: str, limit: int, offset: int
+    ) -> tuple[list[Summary], int]:
+        return self._search(lambda db: lookup.summaries(db, filter, search, limit, offset))
+
+    def list_position(self, id: str, filter: Filter, search: str) -> int | None:
+        return self._read(lambda db: lookup.list_position(db, id, filter, search))
+
+    def last_move(self) -> int:
+        return self._read(moves.last_move)
+
+    def summaries_after(
+        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition
+    ) -> tuple[list[Summary], ListPosition | None]:
+        return self._search(
+            lambda db: listing.summaries_after(db, filter, search, limit, order, after)
+        )
+
+    def ids_with_prefix(self, prefix: str, limit: int, document: str | None = None) -> list[str]:
+        return self._read(lambda db: lookup.ids_with_prefix(db, prefix, limit, document))
+
+    def find_id(self, source: str, source_id: str) -> str | None:
+        return self._read(lambda db: lookup.find_id(db, source, source_id))
+
+    def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
+        return self._read(lambda db: lookup.documents_containing(db, source, passages))
+
+    def iter_documents(
+        self, filter: Filter, on_damage: OnDamage | None = None
+    ) -> Iterator[Document]:
+        for key in self._read(lambda db: lookup.keys(db, filter)):
+            try:
+                document = self._read(partial(lookup.read, key=key))
+            except NotFound:  # deleted in the meantime
+                continue
+            except DamagedLibrary as error:
+                id_ = self._id_of_damaged(key)
+                if on_damage is None:
+                    raise damaged_document(id_, error) from error
+                on_damage(id_, reason_of(error))
+                continue
+            yield document
+
+    def _id_of_damaged(self, key: int) -> str:
+        try:
+            return str(self._read(partial(lookup.id_of, key=key)))
+        except DamagedLibrary:
+            return f"row {key}"
+
+    def is_linear(self, id: str) -> bool:
+        return self._read(lambda db: lookup.is_linear(db, id))
+
+    def positions(self, id: str) -> list[Position]:
+        return self._read(lambda db: lookup.positions(db, id))
+
+    def passage_page(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
+        return self._read(lambda db: lookup.passage_page(db, id, position, limit))
+
+    def passage_key(self, document: str, passage: str) -> int:
+        return self._search(lambda db: lookup.passage_key(db, document, passage))
+
+    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
+        return self._read(lambda db: lookup.passages_by_id(db, document, ids))
+
+    def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
+        return self._read(lambda db: lookup.passages_by_key(db, keys))
+
+    def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
+        return self._search(lambda db: db.human_only(keys))
+
+    def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
+        return self._read(lambda db: times.change_times(db, keys))
+
+    # -- changes that can be undone ---
+
+    def edit(self, document: str, edit: Edit, until: datetime | None = None) -> Change | None:
+        def work(db: Connection, index: TextIndex) -> tuple[Change | None, bool]:
+            change, has_removed = undo_sql.edit(db, document, edit, until, index)
+            if has_removed:
+                self._drop_document_copies(db, lookup.key_of(db, document))
+                self._request_purge(db)
+            return change, has_removed
+
+        change, has_removed = self._write_text(work)
+        self._purge_if(has_removed)
+        return change
+
+    def trash(self, document: str, until: datetime) -> Change:
+        return self._delete_text(lambda db, index: undo_sql.trash(db, document, until, index))
+
+    def undo_log(self) -> list[Change]:
+        return self._read(lambda db: undo_sql.undo_log(db, datetime.now(UTC)))
+
+    def undo_state(self, number: int) -> dict[str, Any]:
+        return self._read(lambda db: undo_sql.undo_state(db, number))
+
+    def revert(self, number: int) -> Change:
+        return self._delete_text(lambda db, index: undo_sql.revert(db, number, index))
+
+    def clear_undo_log(self, *, expired: bool = False) -> int:
+        until = None
+        if expired:
+            until = datetime.now(UTC)
+        if not self._read(lambda db: undo_sql.has_entries(db, until)):
+            return 0
+
+        def work(db: Connection) -> int:
+            self._request_purge(db)
+            return undo_sql.clear(db, until)
+
+        count = self._write(work)
+        self.purge()
+        return count
+
+    # -- observations ---
+
+    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
+        return self._read(lambda db: observation_sql.unobserved(db, limit))
+
+    def save_observations(
+        self,
+        conversation: str,
+        version: int,
+        observations: Document | None,
+        complete: bool = True,
+    ) -> None:
+        draft = None
+        if observations is not None:
+            draft = observation_sql.draft(observations)
+
+        def save(turn: Turn, db: Connection, index: TextIndex) -> observation_sql.Step:
+            step = turn.run(
+                lambda limit: observation_sql.save(
+                    db, index, conversation, version, draft, complete, limit
+                )
+            )
+            if step.has_removed:
+                self._request_purge(db)
+            return step
+
+        has_removed = False
+        for turn in turns(self._observations_per_turn or _OBSERVATIONS_PER_TURN):
+            step = self._write_text(partial(save, turn))
+            has_removed = has_removed or step.has_removed
+            # A turn that ended early does not tell how long a full one takes.
+            if not step.is_complete or turn.is_long:
+                self._observations_per_turn = turn.next_limit()
+            if step.is_complete:
+                break
+        self._purge_if(has_removed)
+
+    def reset_observations(self, incomplete_only: bool = False) -> None:
+        self._write(lambda db: observation_sql.reset(db, incomplete_only))
+
+    # -- search by words, substrings and filters ---
+
+    def title_matches(self, words: Sequence[Word]) -> list[int]:
+        return self._search(lambda db: lookup.title_matches(db, words))
+
+    def authors(self, limit: int) -> list[str]:
+        return self._search(lambda db: selection.authors(db, limit))
+
+    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
+        return self._search(lambda db: self._text.variants(db, words, language))
+
+    def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
+        return self._search(lambda db: self._text.words_containing(db, parts))
+
+    def known_words(self, words: Sequence[str]) -> set[str]:
+        return self._search(lambda db: self._text.known_words(db, words))
+
+    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
+        similar = {word: neighbours(word) for word in words}
+        library_words = self.known_words(sorted(set().union(*similar.values())))
+        return {word: library_words & each for word, each in similar.items()}
+
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return bool(self.match(node, filter, 1))
+
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        return self._search(lambda db: self._text.candidates(db, keys, filter))
+
+    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
+        def work(db: Connection) -> list[Candidate]:
+            keys = lookup.passage_keys(db, ids)
+            return self._text.candidates(db, keys, filter)
+
+        return self._search(work)
+
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._search(lambda db: self._text.previous_passages(db, keys))
+
+    def find_substring(
+        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> SubstringMatches:
+        literal = _literal(text)
+
+        def work(db: Connection) -> SubstringMatches:
+            resolved_filter = resolve_filter(db, filter)
+            return self._text.find_substring(
+                db, literal, resolved_filter, limit, offset, by_document
+            )
+
+        return self._search(work)
+
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
+        return self._search(
+            lambda db: self._text.newest(db, resolve_filter(db, filter), limit, offset, by_document)
+        )
+
+    def recent(
+        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
+    ) -> list[Candidate]:
+        literal = _literal(text) if text else text
+        return self._search(
+            lambda db: self._text.recent(db, literal, resolve_filter(db, filter), limit, by_words)
+        )
+
+    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+        return self._read(lambda db: self._match_groups(db, node, filter), _COUNTING_SECONDS)
+
+    def _match_groups(self, db: Connection, node: Node | None, filter: Filter) -> MatchGroups:
+        source, values = self._match_source(db, node, resolve_filter(db, filter))
+        return match_groups.group_matches(db, source, values)
+
+    def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
+        def work(db: Connection) -> TimedMatches:
+            source, values = self._match_source(db, node, resolve_filter(db, filter))
+            return times.timed_matches(db, source, values)
+
+        return self._search(work)
+
+    @abstractmethod
+    def _match_source(
+        self, db: Connection, node: Node | None, filter: Filter
+    ) -> tuple[str, Sequence[Any]]:
+        """The end of a statement that selects each passage `p` that matches, with its values."""
+
+    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
+        return self._read(lambda db: match_groups.group_passages(db, keys), _COUNTING_SECONDS)
+
+    # -- search by meaning ---
+
+    def spaces(self) -> list[Space]:
+        return self._read(space_sql.all_spaces)
+
+    def add_space(
+        self, name: str, version: str, dimensions: int, model_state: bytes | None
+    ) -> Space:
+        return self._write(lambda db: space_sql.add(db, name, version, dimensions, model_state))
+
+    def drop_space(self, space: Space) -> None:
+        self._write(lambda db: space_sql.drop(db, space))
+        self._clear_dropped_spaces()
+
+    def _clear_dropped_spaces(self) -> None:
+        """Delete the vectors of dropped spaces, a batch per transaction."""
+        more = True
+        while more:
+            more = self._write(space_sql.clear_dropped)
+
+    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
+        return self._read(lambda db: space_sql.unembedded(db, space, limit))
+
+    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
+        return self._read(lambda db: space_sql.vectorless(db, space, after, limit))
+
+    def queue(self, space: Space, passages: Sequence[int]) -> None:
+        self._write(lambda db: space_sql.queue(db, space, passages))
+
+    def update_space(
+        self, space: Space, ready: bool = False, noise_floor: float | None = None, size: int = 0
+    ) -> None:
+        def work(db: Connection) -> None:
+            if ready:
+                space_sql.mark_ready(db, space)
+            if noise_floor is not None:
+                space_sql.calibrate(db, space, noise_floor, size)
+
+        self._write(work)
+
+    # -- imports ---
+
+    def start_import(self, path: str, job: str = "") -> Receipt:
+        return self._write(lambda db: receipt_sql.start_import(db, path, job))
+
+    def update_receipt(self, receipt: Receipt, has_ended: bool = True) -> None:
+        self._write(lambda db: receipt_sql.update_receipt(db, receipt))
+        if has_ended:
+            self._complete_vocabulary()
+
+    def receipts(self) -> list[Receipt]:
+        return self._read(receipt_sql.all_receipts)
+
+    def undo_import(self, receipt: int) -> Receipt:
+        def work(db: Connection, index: TextIndex) -> Receipt:
+            undone_receipt = receipt_sql.undo_import(db, receipt, index)
+            self._drop_outdated_copies(db)
+            return undone_receipt
+
+        return self._delete_text(work)
+
+    # -- moving a library ---
+
+    def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
+        return self._read(lambda db: transfer.export_batches(db, receive))
+
+    def import_batch(self, batch: Batch) -> str | None:
+        self.join_move()
+
+        def work(db: Connection, index: TextIndex) -> transfer.Import:
+            result = transfer.import_batch(db, batch, index)
+            if result.has_removed:
+                self._request_purge(db)
+            return result
+
+        result = self._write_text(work)
+        if batch.is_last:
+            self._complete_vocabulary()
+        return result.correction
+
+    def fingerprints(self) -> Fingerprints:
+        return self._read(handover.fingerprints)
+
+    def export_changes(
+        self,
+        copy: Fingerprints,
+        receive: Callable[[Batch], None],
+        close: Callable[[str], Closure | None] | None = None,
+        seconds: float = 0.0,
+    ) -> int:
+        if close is None:
+            return self._read(lambda db: handover.export_changes(db, copy, receive)[0])
+
+        def work(db: Connection) -> int:
+            deadline = time.monotonic() + seconds
+            count, state = handover.export_changes(db, copy, receive, deadline)
+            handover.require_time(deadline)
+            reason = close(state)
+            if reason is not None:
+                closing.close(db, reason)
+            return count
+
+        return self._write(work)
+
+    def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
+        return self._read(lambda db: handover.rows_in_range(db, batch))
+
+    def closure(self) -> Closure | None:
+        return self._read(closing.closure)
+
+    def complete_move(self) -> None:
+        def work(db: Connection) -> None:
+            markers.set_marker(db, transfer.MOVING, None)
+            closing.close(db, None)
+
+        self.join_move()
+        self._write(work)
+        self.purge()
+
+    def get_marker(self, name: str) -> int | None:
+        return self._read(lambda db: markers.get_marker(db, name))
+
+    def set_marker(self, name: str, number: int | None) -> None:
+        self._write(lambda db: markers.set_marker(db, name, number))
+
+    # -- the library as a whole ---
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def release_snapshot(self) -> None:
+        pass
+
+    def expect(self, *plans: SearchPlan) -> None:
+        pass
+
+    def facet_names(
+        self, facet: str, text: str = "", kinds: Sequence[str] = (CONVERSATION,)
+    ) -> list[tuple[str, int]]:
+        return self._read(lambda db: statistics.facet_names(db, facet, text, kinds))
+
+    def activity(self) -> Activity:
+        return self._read(statistics.activity)
+
+
+def _has_removed_text(results: Sequence[SaveResult]) -> bool:
+    return any(result.removed for result in results)
+
+
+def _literal(text: str) -> str:
+    """A text to find. If it is nothing but codes of terminals, which no text has, it stays."""
+    return without_terminal_codes(text) or text

@@ -19,9 +19,8 @@ from recollect.store.sql import checking, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.parts.text_search import TextQueries
 from recollect.store.sql.reading.selection import resolve_filter
-from recollect.store.sql.store import SqlStore
+from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.sql.vectors import spaces as space_sql
 from recollect.store.sql.writing import changes
 from recollect.store.sqlite.care import compaction, reindexing, verification

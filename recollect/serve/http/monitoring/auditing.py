@@ -1,7 +1,7 @@
 """Record in the audit log who reads, searches and exports over HTTP, and who is refused.
 
 The edge calls this once per request. Deletions are recorded where they happen; see
-`store/views/audited.py`.
+`store/views.py`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,12 @@ from typing import Any
 from recollect.errors import Conflict
 from recollect.language.text import fold, from_micros, identifier, micros, storable, truncate
 from recollect.model.documents import Document, Json
-from recollect.model.edited_fields import edited_fields, mark_edited_fields, set_edited_fields
+from recollect.model.edited_fields import (
+    EDITED_FIELDS,
+    edited_fields,
+    mark_edited_fields,
+    set_edited_fields,
+)
 from recollect.model.fields import export_shape
 from recollect.model.undo import DELETE, Change, Edit
 from recollect.store.errors import missing_change
@@ -36,6 +41,7 @@ _COLUMNS = "number, action, document, title, changed_at, expires_at"
 # Importing an older copy of a document must not revert an edit, so an edit makes the stored one
 # newer, but by so little that its date stays the same for people.
 _TICK = timedelta(microseconds=1)
+_NOT_OBSERVED = ("tags", "pinned", EDITED_FIELDS)
 _NO_DATE = -1
 """Older versions did not store the date of an edit."""
 
@@ -45,23 +51,34 @@ _NO_DATE = -1
 
 def edit(
     db: Database, id: str, edit: Edit, until: datetime | None, index: TextIndex
-) -> Change | None:
-    """See Store.edit."""
+) -> tuple[Change | None, bool]:
+    """See Store.edit. Returns the change, and whether it removed any text."""
     key = key_of(db, id)
     stored = read_header(db, key)
     document = _apply(stored, edit)
-    if document == stored:
-        return None
+    if document == stored and until is not None:
+        return None, False
     document = replace(document, metadata=mark_edited_fields(stored, document))
     date = stored.updated_at
-    if date is not None:
+    if until is None:
+        now = datetime.now(UTC)
+        date = max(date or now, now)
+    elif date is not None:
         date += _TICK
     document = replace(document, updated_at=date)
     _write(db, key, stored, document, index)
+    has_removed = _has_removed_text(stored, document)
     if until is None:
-        return None
+        return None, has_removed
     state = {"before": _fields(stored), "after": _fields(document)}
-    return _log(db, edit.action, document, state, until)
+    return _log(db, edit.action, document, state, until), has_removed
+
+
+def _has_removed_text(before: Document, after: Document) -> bool:
+    """Whether a title, project or value of the metadata is gone, not only added."""
+    if before.title not in ("", after.title) or before.project != after.project:
+        return True
+    return any(after.metadata.get(name) != value for name, value in before.metadata.items())
 
 
 def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
@@ -84,10 +101,13 @@ def _apply(document: Document, edit: Edit) -> Document:
         metadata.pop("pinned", None)
         if edit.pinned:
             metadata["pinned"] = True
-    title = document.title
-    if edit.title is not None:
-        title = edit.title
-    return replace(document, title=title, metadata=metadata)
+    for name, value in edit.metadata.items():
+        metadata[name] = value
+        if value is None:
+            del metadata[name]
+    title = document.title if edit.title is None else edit.title
+    project = edit.project or document.project
+    return replace(document, title=title, project=project, metadata=metadata)
 
 
 def _tags(metadata: Mapping[str, Json]) -> list[str]:
@@ -118,8 +138,7 @@ def _fields(document: Document) -> dict[str, Json]:
 
 def _write(db: Database, key: int, stored: Document, document: Document, index: TextIndex) -> None:
     passage_sql.update_document(db, key, document_row(document), index)
-    if document.title == stored.title:
-        # Tags and pins do not change what was observed.
+    if _observed_fields(document) == _observed_fields(stored):
         db.run(
             "update document set version = version + 1, observed = "
             "case when observed = version then version + 1 "
@@ -129,8 +148,15 @@ def _write(db: Database, key: int, stored: Document, document: Document, index: 
         )
         return
     passage_sql.increment_version(db, key)
-    receipt_names.forget_names(db, [stored.title])
-    changes.delete_observations(db, key, index)  # they quote the title
+    if stored.title not in ("", document.title):
+        receipt_names.forget_names(db, [stored.title])
+        changes.delete_observations(db, key, index)  # they quote the title
+
+
+def _observed_fields(document: Document) -> Json:
+    """What observations depend on. Tags and pins do not change what was observed."""
+    metadata = {k: v for k, v in document.metadata.items() if k not in _NOT_OBSERVED}
+    return [document.title, document.project, metadata]
 
 
 # -- the log ---

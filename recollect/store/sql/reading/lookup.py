@@ -148,8 +148,12 @@ def read_header(db: Database, key: int) -> Document:
     return decode_document(dict(zip(DOCUMENT_COLUMNS, rows[0], strict=True)))
 
 
-def ids_with_prefix(db: Database, prefix: str, limit: int) -> list[str]:
+def ids_with_prefix(
+    db: Database, prefix: str, limit: int, document: str | None = None
+) -> list[str]:
     """See Store.ids_with_prefix."""
+    if document is not None:
+        return db.passage_ids_with_prefix(key_of(db, document), prefix, limit)
     condition, values = db.starts_with("id", prefix)
     rows = db.rows(
         f"select id from document where {db.own()} and {condition} and kind <> ? "
@@ -157,11 +161,6 @@ def ids_with_prefix(db: Database, prefix: str, limit: int) -> list[str]:
         (*values, OBSERVATION, limit),
     )
     return [id_ for (id_,) in rows]
-
-
-def passage_ids_with_prefix(db: Database, id: str, prefix: str, limit: int) -> list[str]:
-    """See Store.passage_ids_with_prefix."""
-    return db.passage_ids_with_prefix(key_of(db, id), prefix, limit)
 
 
 def find_id(db: Database, source: str, source_id: str) -> str | None:
@@ -346,23 +345,6 @@ def passages_by_key(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, P
         (value,),
     )
     return {key: (document, decode_passage(tuple(row))) for key, document, *row in rows}
-
-
-def passages_with_summaries(
-    db: Database, keys: Sequence[int]
-) -> dict[int, tuple[Summary, Passage]]:
-    """See Store.passages_with_summaries."""
-    members, value = db.in_list(list(keys))
-    rows = db.rows(
-        f"select p.key, {SUMMARY_COLUMNS}, {_PASSAGE_COLUMNS} "
-        f"from passage p {db.by_key('document', 'd', 'p.document')} "
-        f"where {db.own('p')} and p.key in ({members})",
-        (value,),
-    )
-    size = len(PASSAGE_COLUMNS)
-    return {
-        key: (decode_summary(row[:-size]), decode_passage(tuple(row[-size:]))) for key, *row in rows
-    }
 
 
 def read_row(db: Database, key: int) -> tuple[Any, ...]:

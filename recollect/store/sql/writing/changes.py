@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from recollect.errors import Conflict, NotFound, OutdatedPosition
 from recollect.language.text import from_micros, identifier, micros, truncate
 from recollect.model.documents import Document, Passage
-from recollect.model.edited_fields import mark_edited_fields
 from recollect.model.kinds import OBSERVATIONS
 from recollect.store.errors import missing_document
 from recollect.store.sql.database import Database, TextIndex
@@ -21,7 +20,7 @@ from recollect.store.sql.encoding import (
     passage_row,
 )
 from recollect.store.sql.imports import receipt_names
-from recollect.store.sql.reading.lookup import key_of, passage_key, read, read_header, read_row
+from recollect.store.sql.reading.lookup import key_of, passage_key, read, read_row
 from recollect.store.sql.writing import passages as passage_sql
 from recollect.store.sql.writing import rewriting, tombstones
 from recollect.store.sql.writing.moves import record_move
@@ -246,49 +245,6 @@ def _mark_path(db: Database, key: int, head: str) -> None:
 
 
 # -- changing documents ---
-
-
-def update(
-    db: Database,
-    id: str,
-    index: TextIndex,
-    title: str | None,
-    project: str | None,
-    metadata: Mapping[str, Any] | None,
-) -> bool:
-    """See Store.update. Returns whether it removed any text."""
-    key = key_of(db, id)
-    stored = read_header(db, key)
-    new_metadata = dict(stored.metadata)
-    for name, value in (metadata or {}).items():
-        if value is None:
-            new_metadata.pop(name, None)
-        else:
-            new_metadata[name] = value
-    if title is None:
-        title = stored.title
-    now = datetime.now(UTC)
-    document = replace(
-        stored,
-        title=title,
-        project=project or stored.project,
-        metadata=new_metadata,
-        updated_at=max(stored.updated_at or now, now),
-    )
-    document = replace(document, metadata=mark_edited_fields(stored, document))
-    passage_sql.update_document(db, key, document_row(document), index)
-    passage_sql.increment_version(db, key)
-    if stored.title not in ("", title):
-        receipt_names.forget_names(db, [stored.title])
-        delete_observations(db, key, index)  # they quote the title
-    return _has_removed_text(stored, document)
-
-
-def _has_removed_text(before: Document, after: Document) -> bool:
-    """Whether a title, project or value of the metadata is gone, not only added."""
-    if before.title not in ("", after.title) or before.project != after.project:
-        return True
-    return any(after.metadata.get(name) != value for name, value in before.metadata.items())
 
 
 def revise(db: Database, id: str, change: Callable[[Document], Document], index: TextIndex) -> int:

@@ -17,7 +17,7 @@ from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space, SubstringMatches
-from recollect.store.views.base import StoreView
+from recollect.store.views import StoreView
 
 # Larger counts are lower bounds.
 MAX_COUNTED = 10_000

@@ -1,4 +1,6 @@
-"""A view of a store without the messages that only people may see.
+"""What agents see of a store.
+
+`AudienceStore` is a store without the messages that only people may see.
 
 Agents must not even learn that such messages exist. The store knows which messages these are, but
 its indexes do not: the view asks for more results until enough visible ones remain, and subtracts
@@ -7,34 +9,27 @@ the human-only matches from counts. Counts end at `MAX_COUNTED`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from recollect.errors import InvalidInput
 from recollect.language.queries.query_tree import Node, Word
-from recollect.model.audience import is_human_only
-from recollect.model.documents import Document, Passage, Position, Summary
+from recollect.model.audience import HUMAN_ONLY, Audience, is_human_only
+from recollect.model.documents import Document, Passage, Position
 from recollect.model.search import Filter
-from recollect.model.undo import Change
 from recollect.store.base import Store
 from recollect.store.errors import missing_passage
 from recollect.store.values import (
-    Batch,
     Candidate,
-    Closure,
-    Contents,
-    Fingerprints,
     MatchGroups,
     OnDamage,
     Space,
     SubstringMatches,
     TimedMatches,
-    Unembedded,
 )
-from recollect.store.views.base import StoreView
+from recollect.store.views import StoreView
 
 # Larger counts are lower bounds.
 MAX_COUNTED = 10_000
@@ -48,6 +43,10 @@ _MAX_SEARCHED_DOCUMENTS = 2_000
 _ALL = Filter(hidden=True)
 
 SHOWS_NO_TEXT = {
+    **dict.fromkeys(
+        ("path", "read_only", "engine", "version"), "it tells only where the library is"
+    ),
+    **dict.fromkeys(("snapshot", "release_snapshot", "expect"), "it returns nothing"),
     "header": "it returns the document without its messages",
     "summary": "it returns the document without its messages",
     "summaries": "it returns documents without their messages",
@@ -55,33 +54,22 @@ SHOWS_NO_TEXT = {
     "last_move": "it returns only a number",
     "summaries_after": "it returns documents without their messages",
     "find_id": "it returns only the id of a document",
-    "ids_with_prefix": "it returns only the ids of documents",
     "size": "it returns only a number",
-    "edit": "it returns the title of a document, not its messages",
-    "undo_log": "it returns titles of documents, not their messages",
-    "unobserved": "it returns only ids and versions of conversations",
-    "observed_messages": "it returns only ids, which other readers check",
     "variants": "it returns single words, which widen a query and are never shown",
     "words_containing": "it returns single words, which widen a query and are never shown",
     "known_words": "it returns words of the caller; a correction needs a message that is visible",
     "similar_words": "it returns single words; a correction needs a message that is visible",
     "authors": "it returns names, which widen a query; a remark shows those of visible messages",
-    "highest_cosines": "it returns only numbers, for the state of a model",
     "spaces": "it returns the state of models, not messages",
-    "receipts": "it returns file names and counts",
-    "get_marker": "it returns only a number",
-    "fingerprints": "it returns only hashes",
-    "closure": "it returns only where the library is now",
     "stats": "it returns only counts and sizes",
-    "facets": "it returns projects, sources and tags of documents",
-    "facet_names": "it returns projects, sources and tags of documents",
-    "media_types": "it returns only names of types",
+    "facet_names": "it returns projects, sources, tags and types of documents",
     "activity": "it returns only counts",
 }
-"""The readers that this view passes on unchanged, with the reason."""
 
 
 class AudienceStore(StoreView):
+    PASSES = SHOWS_NO_TEXT
+
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._visibility: dict[int, bool] = {}
@@ -137,22 +125,17 @@ class AudienceStore(StoreView):
             if not is_human_only(passage)
         }
 
-    def passages_with_summaries(self, keys: Sequence[int]) -> dict[int, tuple[Summary, Passage]]:
-        return {
-            key: (summary, passage)
-            for key, (summary, passage) in self._store.passages_with_summaries(keys).items()
-            if not is_human_only(passage)
-        }
-
     def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
         pairs = self._store.documents_containing(source, passages)
         keys = [self._store.passage_key(document, passage) for document, passage in pairs]
         visible = self._visible_set(keys)
         return [pair for pair, key in zip(pairs, keys, strict=True) if key in visible]
 
-    def passage_ids_with_prefix(self, document: str, prefix: str, limit: int) -> list[str]:
+    def ids_with_prefix(self, prefix: str, limit: int, document: str | None = None) -> list[str]:
+        if document is None:
+            return self._store.ids_with_prefix(prefix, limit)
         ids = {position.id for position in self.positions(document)}
-        stored = self._store.passage_ids_with_prefix(document, prefix, _PASSAGES_PER_QUERY)
+        stored = self._store.ids_with_prefix(prefix, _PASSAGES_PER_QUERY, document)
         return [id_ for id_ in stored if id_ in ids][:limit]
 
     def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
@@ -303,58 +286,6 @@ class AudienceStore(StoreView):
             return []
         return self._store.vectors(space, key)
 
-    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-        passages, total = self._store.unembedded(space, limit)
-        return self._visible_unembedded(passages), total
-
-    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
-        return self._visible_unembedded(self._store.vectorless(space, after, limit))
-
-    def sample(self, limit: int) -> Iterator[str]:
-        candidates, _ = self.newest(_ALL, limit, 0)
-        return (candidate.content for candidate in candidates)
-
-    # -- what needs the whole library ---
-
-    def revise(self, document: str, change: Callable[[Document], Document]) -> int:
-        raise _refusal("Revising a document")
-
-    def count_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
-        raise _refusal("Counting earlier states")
-
-    def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
-        raise _refusal("Deleting earlier states")
-
-    def delete_passage(self, document: str, passage: str) -> Passage:
-        raise _refusal("Deleting a message")
-
-    def pop(self, document: str) -> Document:
-        raise _refusal("Deleting a document")
-
-    def trash(self, document: str, until: datetime) -> Change:
-        raise _refusal("Deleting a document")
-
-    def undo_state(self, number: int) -> dict[str, Any]:
-        raise _refusal("Undoing a change")
-
-    def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
-        raise _refusal("Moving a library")
-
-    def export_changes(self, copy: Fingerprints, receive: Callable[[Batch], None]) -> int:
-        raise _refusal("Moving a library")
-
-    def hand_over(
-        self,
-        copy: Fingerprints,
-        receive: Callable[[Batch], None],
-        seconds: float,
-        close: Callable[[str], Closure | None],
-    ) -> None:
-        raise _refusal("Moving a library")
-
-    def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
-        raise _refusal("Moving a library")
-
     # -- visibility ---
 
     def _page(
@@ -377,10 +308,6 @@ class AudienceStore(StoreView):
         visible = self._visible_set(candidate.key for candidate in candidates)
         return [candidate for candidate in candidates if candidate.key in visible]
 
-    def _visible_unembedded(self, passages: Sequence[Unembedded]) -> list[Unembedded]:
-        visible = self._visible_set(passage.key for passage in passages)
-        return [passage for passage in passages if passage.key in visible]
-
     def _visible_set(self, keys: Iterable[int]) -> set[int]:
         return set(self._visible(list(keys)))
 
@@ -400,5 +327,61 @@ def _visible_part(document: Document) -> Document:
     return replace(document, passages=passages)
 
 
-def _refusal(operation: str) -> InvalidInput:
-    return InvalidInput(f"{operation} needs the whole library, not an agent's view of it.")
+def visible_store(store: Store, audience: Audience, *, can_mask: bool = True) -> Store:
+    """The store as this audience sees it.
+
+    Agents that read masks find human-only messages too, unless the caller cannot mask its results.
+    """
+    if audience is Audience.PERSON:
+        return store
+    if audience is Audience.AGENT_MASKED and can_mask:
+        return LabelledStore(store)
+    return AudienceStore(store)
+
+
+class LabelledStore(StoreView):
+    """A store whose candidates say which are human-only, for readers that mask them.
+
+    The index knows the visibility of a message, but not its metadata, which can mark it as well.
+    What is shown of words without a message, such as corrections, comes from the others only.
+    """
+
+    def has_match(self, node: Node, filter: Filter) -> bool:
+        return AudienceStore(self._store).has_match(node, filter)
+
+    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+        return self._label(self._store.candidates(keys, filter))
+
+    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
+        return self._label(self._store.candidates_by_id(ids, filter))
+
+    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
+        return self._label(self._store.previous_passages(keys))
+
+    def newest(
+        self, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> tuple[list[Candidate], int]:
+        candidates, total = self._store.newest(filter, limit, offset, by_document)
+        return self._label(candidates), total
+
+    def recent(
+        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
+    ) -> list[Candidate]:
+        return self._label(self._store.recent(text, filter, limit, by_words))
+
+    def find_substring(
+        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
+    ) -> SubstringMatches:
+        matches = self._store.find_substring(text, filter, limit, offset, by_document)
+        return matches._replace(candidates=self._label(matches.candidates))
+
+    def _label(self, candidates: list[Candidate]) -> list[Candidate]:
+        if not candidates:
+            return []
+        human_only = self._store.human_only([candidate.key for candidate in candidates])
+        if not human_only:
+            return candidates
+        return [
+            candidate._replace(visibility=HUMAN_ONLY) if candidate.key in human_only else candidate
+            for candidate in candidates
+        ]

@@ -1,33 +1,40 @@
-"""A view of a store that removes secrets from everything before it is written.
-
-Redaction happens here because every interface writes through the store. Whatever is stored,
-indexed, embedded, observed, exported or moved later contains no secret, and no later step can
-forget to hide one. The price is that the redacted text is lost.
-"""
+"""A store that removes secrets from everything before it is written."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from recollect.errors import InvalidInput
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.undo import Change, Edit
 from recollect.redact.documents import redact_document, redact_passage
 from recollect.redact.redactor import redact_text, redact_value
-from recollect.store.values import Appended, Batch, SaveResult
-from recollect.store.views.base import StoreView
+from recollect.store.values import Appended, SaveResult
+from recollect.store.views import StoreView
 
+READS = (
+    "activity", "authors", "candidates", "candidates_by_id", "change_times", "close", "closure",
+    "cosines", "count", "document", "documents", "documents_containing", "engine", "expect",
+    "export_batches", "facet_names", "find_id", "find_substring", "fingerprints", "frequencies",
+    "get_marker", "group_passages", "has_match", "header", "highest_cosines", "human_only",
+    "ids_with_prefix", "indexing_lock", "is_linear", "iter_documents", "join_move", "known_words",
+    "last_move", "list_position", "match", "match_groups", "match_times", "missing_features",
+    "nearest", "needs_refresh", "newest", "passage_key", "passage_page", "passages_by_id",
+    "passages_by_key", "path", "positions", "previous_passages", "purge", "purge_status",
+    "read_only", "receipts", "recent", "refresh", "release_snapshot", "repair", "rows_in_range",
+    "sample", "similar_words", "size", "snapshot", "spaces", "stats", "summaries",
+    "summaries_after", "summary", "text_scores", "title_matches", "undo_log", "undo_state",
+    "unembedded", "unobserved", "variants", "vectorless", "vectors", "verify", "version",
+    "words_containing",
+)  # fmt: skip
 WRITES_NO_TEXT = {
     "delete": "it only removes text",
     "delete_passage": "it only removes text",
     "delete_undo_states": "it only removes text",
     "forget": "it only removes text",
-    "pop": "it only removes text",
     "remove_library": "it only removes text",
     "trash": "it keeps text that was stored before, for a short time",
     "revert": "it restores text that was stored before; `redact` clears the undo log",
@@ -38,17 +45,23 @@ WRITES_NO_TEXT = {
     "queue": "it writes only keys of passages",
     "add_vectors": "the vectors are those of stored text, which is redacted",
     "add_space": "the model learned from stored text, which is redacted",
-    "mark_space_ready": "it only sets a flag",
-    "calibrate_space": "it only sets two numbers",
+    "update_space": "it only sets a flag and two numbers",
     "start_import": "it writes only the path, which identifies the import",
     "set_marker": "it writes only a number",
-    "hand_over": "it writes only where the library is now",
+    "export_changes": "it writes only where the library is now",
     "complete_move": "it only opens the library",
 }
-"""The writers that this view passes on unchanged, with the reason."""
 
 
 class RedactingStore(StoreView):
+    """Redaction happens here because every interface writes through the store. Whatever is stored,
+    indexed, embedded, observed, exported or moved later contains no secret, and no later step can
+    forget to hide one. The price is that the redacted text is lost. A library is moved unchanged,
+    so it cannot be moved through this view.
+    """
+
+    PASSES = (*READS, *WRITES_NO_TEXT)
+
     def save(
         self,
         documents: Sequence[Document],
@@ -81,22 +94,12 @@ class RedactingStore(StoreView):
         clean = [redact_passage(passage, Counter()) for passage in passages]
         return self._store.extend(document, clean, require_same)
 
-    def update(
-        self,
-        document: str,
-        title: str | None = None,
-        project: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        if title is not None:
-            title, _ = redact_text(title)
-        self._store.update(document, title, project, redact_value(metadata, Counter()))
-
     def edit(self, document: str, edit: Edit, until: datetime | None = None) -> Change | None:
         if edit.title is not None:
             edit = replace(edit, title=redact_text(edit.title)[0])
-        edit = replace(edit, add_tags=tuple(redact_text(tag)[0] for tag in edit.add_tags))
-        return self._store.edit(document, edit, until)
+        tags = tuple(redact_text(tag)[0] for tag in edit.add_tags)
+        metadata = redact_value(edit.metadata, Counter())
+        return self._store.edit(document, replace(edit, add_tags=tags, metadata=metadata), until)
 
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         def change_and_redact(stored: Document) -> Document:
@@ -116,19 +119,9 @@ class RedactingStore(StoreView):
             observations, _ = redact_document(observations)
         self._store.save_observations(conversation, version, observations, complete)
 
-    def update_receipt(self, receipt: Receipt) -> None:
+    def update_receipt(self, receipt: Receipt, has_ended: bool = True) -> None:
         _redact_samples(receipt)
-        self._store.update_receipt(receipt)
-
-    def finish_import(self, receipt: Receipt) -> None:
-        _redact_samples(receipt)
-        self._store.finish_import(receipt)
-
-    def import_batch(self, batch: Batch) -> str | None:
-        raise InvalidInput(
-            "A library is moved unchanged, so it cannot be moved through a view that redacts. "
-            "Move it first, then run `recollect redact`."
-        )
+        self._store.update_receipt(receipt, has_ended)
 
 
 def _redact_samples(receipt: Receipt) -> None:

@@ -1,13 +1,17 @@
-"""A view of a store that records every deletion in the audit log.
+"""Stores that stand before another store, and change what goes through.
 
-Deletions are recorded here because every interface deletes through the store.
+`RedactingStore` removes secrets where text enters, and `AudienceStore` hides human-only messages
+where text leaves. Both must handle every method of a store. So they name what they pass on
+unchanged, and refuse the rest: a method that is added later cannot be forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from typing import Any, ClassVar
 
+from recollect.errors import InvalidInput
 from recollect.model import undo
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
@@ -15,22 +19,53 @@ from recollect.model.undo import Change
 from recollect.store.audit_log import DELETE, FORGET, REDACT, RESTORE, UNDO, Entry
 from recollect.store.base import Store
 from recollect.store.values import Contents, Forgotten, Removal
-from recollect.store.views.base import StoreView
+
+METHODS = frozenset(name for name in vars(Store) if not name.startswith("_"))
+
+
+class StoreView(Store):
+    """A store that passes every call on to another one. Subclasses override what they change."""
+
+    PASSES: ClassVar[Collection[str]] = METHODS
+    """The methods that are passed on if they are not overridden. Others are refused."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __init_subclass__(cls) -> None:
+        for name in METHODS.difference(cls.PASSES, vars(cls)):
+            setattr(cls, name, _Refused(name))
+
+
+class _PassedOn:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, view: StoreView, owner: type[StoreView]) -> Any:
+        return getattr(view._store, self._name)
+
+
+class _Refused(_PassedOn):
+    def __get__(self, view: StoreView, owner: type[StoreView]) -> Any:
+        raise InvalidInput(f"`{self._name}` needs the whole library, not {owner.__name__}.")
+
+
+for _name in METHODS:
+    setattr(StoreView, _name, _PassedOn(_name))
+
 
 Recorder = Callable[[Entry], None]
 
 
 class AuditedStore(StoreView):
+    """Records every deletion in the audit log: every interface deletes through the store."""
+
     def __init__(self, store: Store, record: Recorder) -> None:
         super().__init__(store)
         self._record = record
 
-    def delete(self, document: str) -> None:
-        self._store.delete(document)
-        self._record(Entry.of(DELETE, "document", [document]))
-
-    def pop(self, document: str) -> Document:
-        deleted_document = self._store.pop(document)
+    def delete(self, document: str) -> Document:
+        deleted_document = self._store.delete(document)
         self._record(Entry.of(DELETE, deleted_document.kind, [document]))
         return deleted_document
 
@@ -62,9 +97,9 @@ class AuditedStore(StoreView):
             self._record(Entry.of(REDACT, "messages", [document], count))
         return count
 
-    def delete_undo_states(self, is_unwanted: Callable[[str], bool]) -> int:
-        count = self._store.delete_undo_states(is_unwanted)
-        if count:
+    def delete_undo_states(self, is_unwanted: Callable[[str], bool], dry_run: bool = False) -> int:
+        count = self._store.delete_undo_states(is_unwanted, dry_run)
+        if count and not dry_run:
             self._record(Entry.of(REDACT, "earlier states", (), count))
         return count
 
