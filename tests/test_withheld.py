@@ -9,7 +9,7 @@ import pytest
 from recollect.library import Library
 from recollect.model.audience import Audience
 from recollect.model.search import SearchOptions
-from recollect.store.views import audience as audience_view
+from recollect.store import audience as audience_view
 
 AGENT = Audience.AGENT_HIDDEN
 SECRET_TEXT = "launch quagga launch"

@@ -286,6 +286,10 @@ class AudienceStore(StoreView):
             return []
         return self._store.vectors(space, key)
 
+    def sample(self, limit: int) -> Iterator[str]:
+        candidates, _ = self.newest(_ALL, limit, 0)
+        return (candidate.content for candidate in candidates)
+
     # -- visibility ---
 
     def _page(

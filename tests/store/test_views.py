@@ -255,7 +255,6 @@ def test_an_agent_cannot_do_what_needs_the_whole_library(agent: AudienceStore) -
         lambda: agent.delete("c1"),
         lambda: agent.trash("c1", NOON),
         lambda: agent.undo_state(1),
-        lambda: agent.sample(1),
         lambda: agent.delete_passage("c1", "b"),
         lambda: agent.revise("c1", lambda document: document),
         lambda: agent.delete_undo_states(lambda state: bool(states.append(state))),
