@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import NotFound
-from recollect.knowledge.branches import path_page, path_through
+from recollect.knowledge.paths import path_through
 from recollect.knowledge.retrieval import Retrieval
 from recollect.model.documents import Document, Passage, Position, arrange
 from recollect.store.sql.reading import lookup
@@ -150,28 +150,26 @@ FLAT = [{"id": f"m{n}", "role": "user", "content": str(n)} for n in range(30)]
 
 @pytest.mark.parametrize("messages", [CHAIN, FLAT], ids=["chain", "flat"])
 @pytest.mark.parametrize(
-    "options",
+    ("options", "start"),
     [
-        {},
-        {"start": 28},
-        {"through": "m3"},
-        {"around": "m9"},
-        {"through": "m9", "around": "m29"},
-        {"through": "m9", "around": "ghost"},
-        {"around": "m9", "start": 2},
+        ({}, 0),
+        ({"start": 28}, 28),
+        ({"through": "m3"}, 0),
+        ({"around": "m9"}, 7),
+        ({"through": "m9", "around": "m29"}, 26),
+        ({"through": "m9", "around": "ghost"}, 0),
+        ({"around": "m9", "start": 2}, 2),
     ],
     ids=str,
 )
-def test_a_view_without_branches_is_the_same_page_of_the_whole_path(
-    library: recollect.Library, messages: list[dict[str, str]], options: dict[str, Any]
+def test_a_view_without_branches_is_a_page_of_all_messages(
+    library: recollect.Library, messages: list[dict[str, str]], options: dict[str, Any], start: int
 ) -> None:
     library.add_conversation("c", messages=messages)
-    path = path_through(library._store.positions("c"), options.get("through"))
-    start, steps = path_page(path, 4, options.get("start"), options.get("around"))
     view = library.view("c", limit=4, **options)
-    assert (view.start, view.total) == (start, len(path))
+    assert (view.start, view.total) == (start, len(messages))
     assert [(m.passage.id, m.siblings, m.index) for m in view.messages] == [
-        (step.position.id, step.siblings, step.index) for step in steps
+        (message["id"], (message["id"],), 0) for message in messages[start : start + 4]
     ]
 
 

@@ -35,7 +35,7 @@ from recollect.cli.common import (
     whole_number,
 )
 from recollect.errors import InvalidInput
-from recollect.knowledge.preferences import preference
+from recollect.knowledge.retrieval import preference
 from recollect.language.text import printable, printable_line
 from recollect.library import Library
 

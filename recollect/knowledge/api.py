@@ -11,11 +11,10 @@ from recollect.index.meaning import Meaning
 from recollect.knowledge import editing, exporting
 from recollect.knowledge.item_search import ItemSearch
 from recollect.knowledge.options import KnowledgeOptions, kind_of, parse_texts
-from recollect.knowledge.reading.chunk_units import StoredChunks
-from recollect.knowledge.reading.item_reader import PAGE_SIZE, ItemReader
-from recollect.knowledge.reading.transcripts import transcript_page, whole_transcript
+from recollect.knowledge.reading import PAGE_SIZE, Reading, transcript_page, whole_transcript
 from recollect.knowledge.result_pages import ResultHistory
 from recollect.knowledge.retrieval import Retrieval
+from recollect.knowledge.units import StoredChunks
 from recollect.language import transcript
 from recollect.language.text import storable, truncate
 from recollect.model.audience import Audience
@@ -33,8 +32,8 @@ class Knowledge:
         """`on_change` is called after every change, so that it gets indexed."""
         self._store = store
         self._on_change = on_change
+        self._meaning = meaning
         self._item_search = ItemSearch(store, meaning)
-        self._reader = ItemReader(store, meaning)
 
     def search(
         self,
@@ -71,14 +70,10 @@ class Knowledge:
         the text; with `whole_answer`, of the answer as JSON, except that it always has some text.
         Raises NotFound.
         """
-        return self._reader.read(
-            self.find(source, id),
-            retrieval or Retrieval(mode="full"),
-            audience,
-            page=page,
-            page_size=page_size,
-            whole_answer=whole_answer,
-        )
+        about = self.find(source, id)
+        retrieval = retrieval or Retrieval(mode="full")
+        reading = Reading(self._store, self._meaning, about, retrieval, audience, whole_answer)
+        return reading.answer(page, page_size)
 
     def find(self, source: str, id: str | int) -> Summary:
         """The item with this id, or the prompt or character with this name. Raises NotFound."""

@@ -1,38 +1,29 @@
-"""Creating and editing notes, media, characters and prompts."""
+"""Creating and editing items, and conversations: once, even if several processes try to."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from recollect.errors import InvalidInput
+from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.importers.items import FIELDS, fields_of, with_cues, with_fields, with_text
 from recollect.importers.knowledge.characters import card_fields
 from recollect.importers.knowledge.notes import links
 from recollect.knowledge.results import SOURCE_NAMES, tags_of
 from recollect.language import transcript
-from recollect.language.text import moment, storable, truncate
-from recollect.model.documents import Document, Json, Passage
+from recollect.language.text import identifier, moment, storable, truncate
+from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, MEDIA, NOTE, PROMPT
 from recollect.model.sources import RECOLLECT
+from recollect.store.base import Store
 
-MEDIA_TYPES = (
-    "video",
-    "audio",
-    "podcast",
-    "pdf",
-    "epub",
-    "docx",
-    "pptx",
-    "html",
-    "markdown",
-    "txt",
-    "image",
-    "article",
+MEDIA_TYPES = tuple(
+    "video audio podcast pdf epub docx pptx html markdown txt image article".split()
 )
 """The usual types of media; any other word is allowed."""
 CARD_NAMES = {"first_message": "first_mes", "message_example": "mes_example"}
@@ -40,18 +31,7 @@ CARD_NAMES = {"first_message": "first_mes", "message_example": "mes_example"}
 _WRITABLE_FIELDS: Mapping[str, frozenset[str]] = {
     NOTE: frozenset(("title", "content", "keywords", "tags")),
     MEDIA: frozenset(
-        (
-            "title",
-            "content",
-            "transcript",
-            "media_type",
-            "url",
-            "author",
-            "language",
-            "created_at",
-            "keywords",
-            "tags",
-        )
+        "title content transcript media_type url author language created_at keywords tags".split()
     ),
     CHARACTER: frozenset((*FIELDS[CHARACTER], "card", "keywords")),
     PROMPT: frozenset((*FIELDS[PROMPT], "tags")),
@@ -72,13 +52,10 @@ def new_document(kind: str, fields: Mapping[str, Any]) -> Document:
         created_at=_created_at(fields) or now,
         updated_at=now,
     )
-    if kind not in FIELDS and not _has_text(fields):
+    texts = (_text(fields, name).strip() for name in ("title", "content", "transcript"))
+    if kind not in FIELDS and not any(texts):
         raise InvalidInput(f"title: a {kind} needs a title or a content.")
     return edit_document(document, fields)
-
-
-def _has_text(fields: Mapping[str, Any]) -> bool:
-    return any(_text(fields, name).strip() for name in ("title", "content", "transcript"))
 
 
 def edit_document(document: Document, fields: Mapping[str, Any]) -> Document:
@@ -91,13 +68,14 @@ def edit_document(document: Document, fields: Mapping[str, Any]) -> Document:
         return _edit_prompt(document, fields)
     if "title" in fields:
         document = replace(document, title=_single_line(_text(fields, "title")))
-    created_at = _created_at(fields)
-    if created_at is not None:
-        document = replace(document, created_at=created_at)
+    document = replace(document, created_at=_created_at(fields) or document.created_at)
     if fields.get("transcript"):
         return _with_transcript(document, fields["transcript"])
     if "content" in fields or not document.passages:
-        return _with_content(document, _text(fields, "content"))
+        content = _text(fields, "content")
+        if document.kind == NOTE:
+            document = replace(document, metadata={**document.metadata, "links": links(content)})
+        return with_text(replace(document, title=document.title or _first_line(content)), content)
     passages = tuple(p._replace(created_at=document.created_at) for p in document.passages)
     return replace(document, passages=passages)
 
@@ -126,16 +104,6 @@ def _metadata(document: Document, fields: Mapping[str, Any]) -> dict[str, Json]:
     if keywords is not None:
         metadata["tags"] = _keywords(keywords) or None
     return {name: value for name, value in metadata.items() if value is not None}
-
-
-# -- texts ---------------------------------------------------------------------
-
-
-def _with_content(document: Document, content: str) -> Document:
-    if document.kind == NOTE:
-        document = replace(document, metadata={**document.metadata, "links": links(content)})
-    title = document.title or _first_line(content)
-    return with_text(replace(document, title=title), content)
 
 
 def _with_transcript(document: Document, value: Any) -> Document:
@@ -179,16 +147,12 @@ def _with_values(document: Document, values: dict[str, str]) -> Document:
     values["name"] = _single_line(values.get("name") or "")
     if not values["name"]:
         raise InvalidInput(f"name: a {document.kind} needs a name.")
-    return _with_avatar(with_fields(document, values), document.passages)
-
-
-def _with_avatar(document: Document, passages: tuple[Passage, ...]) -> Document:
-    """The character with the avatar, which is attached to its first passage before the edit."""
-    if not passages or not passages[0].attachments:
-        return document
-    first, *others = document.passages
-    first = first._replace(attachments=passages[0].attachments)
-    return replace(document, passages=(first, *others))
+    edited = with_fields(document, values)
+    if not document.passages or not document.passages[0].attachments:
+        return edited
+    # The avatar is attached to the first passage.
+    first = edited.passages[0]._replace(attachments=document.passages[0].attachments)
+    return replace(edited, passages=(first, *edited.passages[1:]))
 
 
 def _edit_card(document: Document, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,20 +176,11 @@ def _card_value(name: str, value: Any) -> Any:
     if name == "alternate_greetings" and isinstance(value, str):
         return [value] if value else []
     if name == "character_book" and isinstance(value, str):
-        return {"entries": [_lorebook_entry(value)]}
+        entry = {"keys": [], "content": value, "enabled": True, "insertion_order": 0}
+        return {"entries": [{**entry, "extensions": {}}]}
     if isinstance(value, (list, tuple, Mapping)):
         return value
     return _join(value, name)
-
-
-def _lorebook_entry(content: str) -> dict[str, Any]:
-    return {
-        "keys": [],
-        "content": content,
-        "enabled": True,
-        "insertion_order": 0,
-        "extensions": {},
-    }
 
 
 # -- values --------------------------------------------------------------------
@@ -236,9 +191,7 @@ def _join(value: Any, name: str) -> str:
     if value is None:
         return ""
     if isinstance(value, (list, tuple)):
-        separator = "\n\n"
-        if name in ("tags", "keywords"):
-            separator = ", "
+        separator = ", " if name in ("tags", "keywords") else "\n\n"
         return separator.join(storable(str(item)) for item in value)
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):
         raise InvalidInput(f"{name}: give a text.")
@@ -290,3 +243,87 @@ def _first_line(text: str) -> str:
         if line.strip(" #"):
             return _single_line(line.strip().lstrip("#"))[:_LONGEST_TITLE]
     return ""
+
+
+# -- conversations -------------------------------------------------------------
+
+
+def ensure_conversation(
+    store: Store, conversation: Document, id: str | None, on_create: Callable[[], None]
+) -> Summary:
+    """The conversation with this source and source id. See `Library.ensure_conversation`."""
+    source, source_id = conversation.source, conversation.source_id
+    existing = store.find_id(source, source_id)
+    if existing is None and id is not None and _exists(store, id):
+        existing = store.find_id(source, source_id)  # It may have been created just now.
+        if existing is None:
+            raise _id_in_use(id)
+    if existing is None:
+        existing = _create(store, conversation, id)
+        on_create()
+    if id is not None and identifier(existing) != identifier(id):
+        raise Conflict(
+            f"Session {source_id[:80]!r} already has the conversation {existing[:80]!r}."
+        )
+    return store.summary(existing)
+
+
+def add_conversation(store: Store, conversation: Document, defaults: Sequence[str]) -> str:
+    """Store a conversation, or add what the stored one does not have. Returns its id.
+
+    The fields named in `defaults`, empty fields and other keys of the metadata stay as they are
+    stored. Raises Conflict if the stored conversation has another message with one of the ids.
+    """
+    id_ = store.find_id(conversation.source, conversation.source_id)
+    if id_ is None:
+        (saved,) = store.save([conversation], only_new=True)
+        if saved.created:
+            return saved.id
+        id_ = saved.id  # Another process was faster.
+    if conversation.passages:
+        store.extend(id_, _new_replies(store, id_, conversation.passages), require_same=True)
+    stored = store.header(id_)
+    stored_fields = {name: getattr(stored, name) for name in defaults}
+    fields = replace(
+        conversation,
+        passages=(),
+        updated_at=stored.updated_at,
+        metadata={**stored.metadata, **conversation.metadata},
+        **stored_fields,
+    )
+    store.save([fields])
+    return id_
+
+
+def _new_replies(store: Store, id: str, passages: Sequence[Passage]) -> list[Passage]:
+    """The passages; those that are stored have no parent, because it is known."""
+    stored = store.passages_by_id(id, [passage.id for passage in passages])
+    stored_ids = {identifier(passage.id) for passage in stored}
+    replies = []
+    for passage in passages:
+        if identifier(passage.id) in stored_ids:
+            passage = passage._replace(parent=None)
+        replies.append(passage)
+    return replies
+
+
+def _create(store: Store, conversation: Document, id: str | None) -> str:
+    now = datetime.now(UTC)
+    new_id = id or conversation.id or str(uuid.uuid4())
+    document = replace(conversation, id=new_id, created_at=now, updated_at=now)
+    (saved,) = store.save([document])
+    if id is not None and saved.created and identifier(saved.id) != identifier(id):
+        # Another process used the id in the meantime.
+        store.delete(saved.id)
+        raise _id_in_use(id)
+    return saved.id
+
+
+def _exists(store: Store, id: str) -> bool:
+    with suppress(NotFound):
+        return identifier(store.header(id).id) == identifier(id)
+    return False
+
+
+def _id_in_use(id: str) -> Conflict:
+    return Conflict(f"Conversation id {id[:80]!r} is already used by another conversation.")

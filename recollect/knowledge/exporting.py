@@ -8,6 +8,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from recollect.errors import InvalidInput
@@ -38,17 +39,9 @@ _MEDIA_TYPES = {
 }
 _CARD_V2, _CARD_V3 = "chara_card_v2", "chara_card_v3"
 _CARD_TEXTS = (
-    "description",
-    "personality",
-    "scenario",
-    "first_mes",
-    "mes_example",
-    "creator_notes",
-    "system_prompt",
-    "post_history_instructions",
-    "creator",
-    "character_version",
-)
+    "description personality scenario first_mes mes_example creator_notes system_prompt "
+    "post_history_instructions creator character_version"
+).split()
 """Fields that a card must have."""
 _CARD_LISTS = ("alternate_greetings", "tags", "character_book")
 """Fields that are not texts on a card."""
@@ -76,48 +69,34 @@ def export(document: Document, format: str) -> Export:
     content = _WRITERS[document.kind, format](document)
     if isinstance(content, str):
         content = content.encode("utf-8", "replace")
-    media_type = _MEDIA_TYPES.get(format, "text/plain")
-    return Export(f"{_file_name(document)}.{format}", media_type, content)
-
-
-def _file_name(document: Document) -> str:
     name = document.title or document.id or document.kind
-    return _UNSAFE_IN_FILE_NAMES.sub("_", name)[:100].strip(" ._") or document.kind
+    name = _UNSAFE_IN_FILE_NAMES.sub("_", name)[:100].strip(" ._") or document.kind
+    return Export(f"{name}.{format}", _MEDIA_TYPES.get(format, "text/plain"), content)
 
 
 # -- texts ---------------------------------------------------------------------
 
 
 def _note_as_markdown(document: Document) -> str:
-    metadata = document.metadata
-    values: dict[str, Json] = {"title": document.title}
-    front_matter = metadata.get("front_matter")
-    if isinstance(front_matter, Mapping):
-        values |= front_matter
-    values |= _non_empty({"tags": tags_of(metadata), "aliases": metadata.get("aliases")})
-    values |= _times(document)
-    return frontmatter.join(values, text_of(document.passages))
+    front_matter = document.metadata.get("front_matter")
+    values = dict(front_matter) if isinstance(front_matter, Mapping) else {}
+    values |= _non_empty(aliases=document.metadata.get("aliases"))
+    return _with_front_matter(document, values, text_of(document.passages))
 
 
 def _media_as_markdown(document: Document) -> str:
-    metadata = document.metadata
-    values: dict[str, Json] = {"title": document.title}
-    values |= _non_empty({name: metadata.get(name) for name in ("media_type", "url", "author")})
-    values |= _non_empty({"tags": tags_of(metadata)})
-    values |= _times(document)
+    names = ("media_type", "url", "author")
+    values = _non_empty(**{name: document.metadata.get(name) for name in names})
     cues = list(cues_of(document.passages))
     body = text_of(document.passages)
     if cues:
         body = str(transcript.write(cues, "text", timestamps=True))
-    return frontmatter.join(values, body)
+    return _with_front_matter(document, values, body)
 
 
-def _media_as_srt(document: Document) -> str:
-    return _transcript(document, "srt")
-
-
-def _media_as_vtt(document: Document) -> str:
-    return _transcript(document, "vtt")
+def _with_front_matter(document: Document, values: Mapping[str, Json], body: str) -> str:
+    values = {"title": document.title, **values, **_non_empty(tags=tags_of(document.metadata))}
+    return frontmatter.join(values | _times(document), body)
 
 
 def _transcript(document: Document, format: str) -> str:
@@ -140,11 +119,9 @@ def _prompt_as_json(document: Document) -> str:
 def _prompt_as_markdown(document: Document) -> str:
     fields = fields_of(document.passages)
     body = fields.pop("user_prompt", "")
-    fields.pop("keywords", None)
-    values: dict[str, Json] = {"type": "prompt"}
-    values |= _non_empty({name: fields.get(name) for name in FIELDS[PROMPT]})
-    values |= _non_empty({"keywords": tags_of(document.metadata)})
-    return frontmatter.join(values | _times(document), body)
+    values: dict[str, Json] = {name: fields.get(name) for name in FIELDS[PROMPT]}
+    values["keywords"] = tags_of(document.metadata)
+    return frontmatter.join({"type": "prompt"} | _non_empty(**values) | _times(document), body)
 
 
 def _as_text(document: Document) -> str:
@@ -162,11 +139,10 @@ def _as_archive(document: Document) -> str:
 
 
 def _times(document: Document) -> dict[str, Json]:
-    times = {"created": iso(document.created_at), "updated": iso(document.updated_at)}
-    return {name: value for name, value in times.items() if value is not None}
+    return _non_empty(created=iso(document.created_at), updated=iso(document.updated_at))
 
 
-def _non_empty(values: Mapping[str, Json]) -> dict[str, Json]:
+def _non_empty(**values: Json) -> dict[str, Json]:
     return {name: value for name, value in values.items() if value}
 
 
@@ -196,9 +172,7 @@ def _card(document: Document, spec: str) -> dict[str, Json]:
 
 
 def _spec(document: Document) -> str:
-    if document.metadata.get("spec") == _CARD_V3:
-        return _CARD_V3
-    return _CARD_V2
+    return _CARD_V3 if document.metadata.get("spec") == _CARD_V3 else _CARD_V2
 
 
 def _card_as_json(document: Document) -> str:
@@ -222,23 +196,13 @@ def _card_text(document: Document, keyword: bytes, spec: str) -> bytes:
 
 def _avatar(passages: Sequence[Passage]) -> bytes | None:
     """The avatar that is attached to the first passage, without the cards in it."""
-    if not passages:
-        return None
-    for attachment in passages[0].attachments:
+    for attachment in passages[0].attachments if passages else ():
         if isinstance(attachment, Mapping) and attachment.get("media_type") == "image/png":
-            data = _decode_base64(attachment.get("data"))
-            if data.startswith(_PNG_SIGNATURE):
-                return _without_texts(data)
+            with suppress(ValueError, TypeError):
+                data = base64.b64decode(attachment.get("data") or "")
+                if data.startswith(_PNG_SIGNATURE):
+                    return _without_texts(data)
     return None
-
-
-def _decode_base64(data: Json) -> bytes:
-    if not isinstance(data, str):
-        return b""
-    try:
-        return base64.b64decode(data)
-    except ValueError:
-        return b""
 
 
 def _without_texts(data: bytes) -> bytes | None:
@@ -275,8 +239,8 @@ _WRITERS: Mapping[tuple[str, str], Callable[[Document], str | bytes]] = {
     (MEDIA, "txt"): _as_text,
     (MEDIA, "md"): _media_as_markdown,
     (MEDIA, "json"): _as_archive,
-    (MEDIA, "srt"): _media_as_srt,
-    (MEDIA, "vtt"): _media_as_vtt,
+    (MEDIA, "srt"): lambda document: _transcript(document, "srt"),
+    (MEDIA, "vtt"): lambda document: _transcript(document, "vtt"),
     (CHARACTER, "json"): _card_as_json,
     (CHARACTER, "png"): _card_as_png,
     (PROMPT, "json"): _prompt_as_json,

@@ -10,8 +10,7 @@ from math import inf
 from recollect.index.meaning import Meaning
 from recollect.knowledge.listing import passages_with_summaries
 from recollect.knowledge.options import KnowledgeOptions, validate_query
-from recollect.knowledge.reading.excerpts import LEAST_TEXT, json_length
-from recollect.knowledge.reading.message_units import message_units
+from recollect.knowledge.reading import LEAST_TEXT, json_length
 from recollect.knowledge.result_pages import (
     ResultHistory,
     ResultPage,
@@ -20,6 +19,7 @@ from recollect.knowledge.result_pages import (
     result_page,
 )
 from recollect.knowledge.results import SnippetOptions, result
+from recollect.knowledge.units import Messages
 from recollect.language.queries.matching import matches
 from recollect.language.queries.query import query_words
 from recollect.language.queries.query_tree import Word
@@ -189,7 +189,7 @@ class ItemSearch:
         """The first message of a conversation, if it is not the passage that was found."""
         if passage.position == 0:
             return passage
-        units = message_units(self._store, about, None, audience)
+        units = Messages(self._store, about.id, None, audience)
         if not len(units):
             return passage
         return units.passage(0)

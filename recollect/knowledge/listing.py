@@ -1,23 +1,30 @@
-"""Lists of conversations and items: pages with a cursor, and a sequence that reads itself."""
+"""Lists of conversations and items, short ids for them, and overviews of a library."""
 
 from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from datetime import timedelta
+from typing import Any, overload
 
 from recollect.errors import InvalidInput
-from recollect.language.text import identifier, truncate
+from recollect.language.text import EPOCH, fold, identifier, truncate
 from recollect.model.arguments import page_size
 from recollect.model.documents import Passage, Summary
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import ListPosition, list_start
+from recollect.store.values import MAX_FACET_NAMES, Activity, ListPosition, list_start
 
 _PAGE = LIMITS.page_size
+_SHORTEST_ID = 6
+_NEIGHBOURS = 20
+"""The most ids that are read at once."""
+_MOST_MONTHS = 600
+"""A message of the year 1 must not make a list of thousands of months."""
 SORTS = ("updated", "added", "pinned")
 """Last changed first; newest in the library first; pinned first, then last changed first."""
 
@@ -44,10 +51,10 @@ def list_page(
         part, position = 0, list_start(store.last_move())
     else:
         part, position = _decode_cursor(cursor, sort)
-    parts = _parts(filter, sort)
-    order = "updated"
-    if sort == "added":
-        order = "added"
+    parts = [filter]  # the lists that follow each other; pinned documents are one of their own
+    if sort == "pinned" and filter.pinned is None:
+        parts = [replace(filter, pinned=True), replace(filter, pinned=False)]
+    order = "added" if sort == "added" else "updated"
     summaries: list[Summary] = []
     next_cursor = None
     while part < len(parts) and next_cursor is None:
@@ -67,13 +74,6 @@ def list_page(
     return ListPage(summaries, total, next_cursor)
 
 
-def _parts(filter: Filter, sort: str) -> list[Filter]:
-    """The lists that follow each other. Pinned documents are a list of their own."""
-    if sort != "pinned" or filter.pinned is not None:
-        return [filter]
-    return [replace(filter, pinned=True), replace(filter, pinned=False)]
-
-
 def _encode_cursor(sort: str, part: int, position: ListPosition) -> str:
     text = json.dumps([sort, part, position], separators=(",", ":"))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
@@ -83,8 +83,10 @@ def _decode_cursor(cursor: str, sort: str) -> tuple[int, ListPosition]:
     try:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         name, part, numbers = json.loads(text)
-        position = _parse_position(*numbers)
-        if name != sort or part not in (0, 1):
+        position = ListPosition(*numbers)
+        numbers = (0 if position.time is None else position.time, *position[1:])
+        valid = all(type(number) is int and abs(number) < 1 << 63 for number in numbers)
+        if name != sort or part not in (0, 1) or not valid:
             raise ValueError(name)
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput(
@@ -92,18 +94,6 @@ def _decode_cursor(cursor: str, sort: str) -> tuple[int, ListPosition]:
             "unchanged, with the same sort, or leave it out to begin."
         ) from None
     return part, position
-
-
-def _parse_position(time: object, key: object, start: object) -> ListPosition:
-    if time is not None:
-        time = _parse_number(time)
-    return ListPosition(time, _parse_number(key), _parse_number(start))
-
-
-def _parse_number(value: object) -> int:
-    if not isinstance(value, int) or abs(value) >= 1 << 63:
-        raise ValueError(value)
-    return value
 
 
 class ConversationList(Sequence[Summary]):
@@ -188,4 +178,91 @@ def passages_with_summaries(
         key: (summaries[id_], passage)
         for key, (id_, passage) in passages.items()
         if id_ in summaries
+    }
+
+
+# -- short ids -----------------------------------------------------------------
+
+
+def short_id(store: Store, id_: str) -> str:
+    """The first characters of an id, as many as make it unique. They save tokens and typing.
+
+    A short id may stop being unique when the library grows; then it is refused, never taken for
+    another one. `store/abbreviations.py` expands them again.
+    """
+    id_ = identifier(id_)
+    length = _SHORTEST_ID
+    while length < len(id_):
+        neighbours = store.ids_with_prefix(id_[:length], _NEIGHBOURS)
+        others = [other for other in neighbours if other != id_]
+        if not others:
+            return id_[:length]
+        if len(neighbours) < _NEIGHBOURS:
+            while length < len(id_) and any(o.startswith(id_[:length]) for o in others):
+                length += 1
+            return id_[:length]
+        length += 1
+    return id_
+
+
+# -- overviews -----------------------------------------------------------------
+
+Facets = dict[str, list[tuple[str, int]]]
+"""Names with their numbers of documents, most first, for each facet."""
+
+
+class FacetCache:
+    """Every page of the console shows facets, and every key that is typed into its palette."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._facets: dict[str, tuple[object, Facets]] = {}
+        """The last facets of each kind, and the version of the library that has them."""
+
+    def facets(self, kind: str) -> Facets:
+        """The facets of a kind of document."""
+        version = self._store.version()  # read first: what is written meanwhile changes it
+        cached_version, facets = self._facets.get(kind, (None, {}))
+        if cached_version != version:
+            facets = {
+                facet: self._store.facet_names(facet, kinds=(kind,))[:MAX_FACET_NAMES]
+                for facet in ("projects", "sources", "tags")
+            }
+            self._facets[kind] = (version, facets)
+        return {name: list(counts) for name, counts in facets.items()}
+
+    def names(self, facet: str, text: str, kinds: Sequence[str]) -> list[tuple[str, int]]:
+        """All names of a facet that contain a text. See Store.facet_names."""
+        if len(kinds) == 1:
+            names = self.facets(kinds[0])[facet]
+            if len(names) < MAX_FACET_NAMES:  # these are all, and most libraries have fewer
+                part = fold(text)
+                return [(name, count) for name, count in names if part in fold(name)]
+        return self._store.facet_names(facet, text, kinds)
+
+
+def activity_report(activity: Activity) -> dict[str, Any]:
+    """Numbers of messages, as JSON.
+
+    Months have no gaps. Weekdays start on Monday, and hours are in UTC.
+    """
+    months: Counter[int] = Counter()
+    weekdays, hours = [0] * 7, [0] * 24
+    for day, count in activity.days:
+        moment = EPOCH + timedelta(days=day)
+        months[moment.year * 12 + moment.month - 1] += count
+        weekdays[moment.weekday()] += count
+    for hour, count in activity.hours:
+        hours[hour] = count
+    numbers = sorted(months)
+    if numbers and numbers[-1] - numbers[0] <= _MOST_MONTHS:
+        numbers = list(range(numbers[0], numbers[-1] + 1))
+    return {
+        "months": [[f"{n // 12:04}-{n % 12 + 1:02}", months[n]] for n in numbers],
+        "sources": [list(row) for row in activity.sources],
+        "models": [list(row) for row in activity.models],
+        "tools": [list(row) for row in activity.tools],
+        "projects": [list(row) for row in activity.projects],
+        "weekdays": weekdays,
+        "hours": hours,
     }

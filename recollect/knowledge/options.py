@@ -9,8 +9,8 @@ from math import inf
 from typing import Any
 
 from recollect.errors import InvalidInput
-from recollect.knowledge.preferences import DEFAULTS
 from recollect.knowledge.results import SOURCES
+from recollect.knowledge.retrieval import DEFAULTS
 from recollect.language.text import bound, storable, truncate
 from recollect.model.search import Filter
 from recollect.search.everything.kind_queries import MATCH_IN, KindQuery

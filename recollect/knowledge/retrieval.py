@@ -1,21 +1,102 @@
-"""Retrieval: how much of an item a call asks for, and from where."""
+"""Retrieval: how much of an item a call asks for, and from where; and what a client prefers.
+
+An argument of the call takes precedence, then the preferences of the request or session, then the
+default. Preferences are clamped, and unknown ones are ignored.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from recollect.errors import InvalidInput
-from recollect.knowledge.preferences import DEFAULTS, clamp, preference
 from recollect.language.text import truncate
 from recollect.model.documents import Json
 
 MODES = ("snippet", "chunk", "chunk_with_siblings", "full", "auto")
+ORDERS = ("relevance", "recent")
 LONGEST_ANSWER = 100_000
 """The most characters in one answer with mode "full"; the rest is on the next page."""
 LARGEST_CHUNK = 8_000
 LARGEST_OFFSET = 1_000_000_000
+LONGEST_CONFIG = 4_096
+
+
+# -- preferences ---------------------------------------------------------------
+
+
+class NumberRange(NamedTuple):
+    """A numeric preference: its default and its limits."""
+
+    default: float
+    least: float
+    most: float
+    is_whole: bool = True
+
+
+NUMBERS: Mapping[str, NumberRange] = MappingProxyType(
+    {
+        "snippet_length": NumberRange(300, 10, 1_000),
+        "max_tokens": NumberRange(5_000, 1, 50_000),
+        "sibling_window": NumberRange(1, 0, 20),
+        "chars_per_token": NumberRange(4, 1, 16, is_whole=False),
+    }
+)
+_DEFAULT_NUMBERS = {name: int(number.default) for name, number in NUMBERS.items()}
+DEFAULTS: Mapping[str, Any] = MappingProxyType({**_DEFAULT_NUMBERS, "order_by": ORDERS[0]})
+
+
+def clamp(name: str, value: Any) -> Any:
+    """A preference within its limits; None if there is no such preference or it is not valid."""
+    if name == "order_by":
+        return value if isinstance(value, str) and value in ORDERS else None
+    number_range = NUMBERS.get(name)
+    if number_range is None or isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # an integer that is too large for a float
+        return number_range.most if isinstance(value, int) and value > 0 else None
+    except ValueError:
+        return None
+    if math.isnan(number):
+        return None
+    number = min(max(number, number_range.least), number_range.most)
+    return int(number) if number_range.is_whole else number
+
+
+def parse_preferences(config: Any) -> dict[str, Any]:
+    """The valid preferences in a client's `config`: an object, or its JSON in base64."""
+    if isinstance(config, str):
+        config = _decode(config)
+    if not isinstance(config, dict):
+        return {}
+    preferences = {name: clamp(name, config[name]) for name in DEFAULTS if name in config}
+    return {name: value for name, value in preferences.items() if value is not None}
+
+
+def _decode(text: str) -> Any:
+    if len(text) > LONGEST_CONFIG:
+        return None
+    standard = text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4)
+    try:
+        return json.loads(base64.b64decode(standard, validate=True))
+    except (ValueError, RecursionError):
+        return None
+
+
+def preference(name: str, argument: Any, config: Mapping[str, Any]) -> Any:
+    """The value for one call: the argument, else the request's or session's, else the default."""
+    value = clamp(name, argument)
+    return config.get(name, DEFAULTS[name]) if value is None else value
+
+
+# -- retrieval -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +121,7 @@ class Retrieval:
 
     @property
     def budget(self) -> int:
-        if self.max_tokens is None:
-            return int(DEFAULTS["max_tokens"])
-        return self.max_tokens
+        return int(DEFAULTS["max_tokens"]) if self.max_tokens is None else self.max_tokens
 
     @property
     def has_place(self) -> bool:
@@ -74,7 +153,11 @@ def parse_retrieval(
     unknown = sorted(values.keys() - _OPTIONS)
     if unknown:
         raise InvalidInput(f"retrieval: there is no {truncate(unknown[0], 80)!r}.")
-    mode = _parse_mode(values.get("mode", default_mode))
+    mode = values.get("mode", default_mode)
+    if mode not in MODES:
+        raise InvalidInput(
+            f"retrieval.mode: {truncate(str(mode), 80)!r} is not one of {', '.join(MODES)}."
+        )
     loc, query = values.get("loc", {}), values.get("query", "")
     if not isinstance(loc, Mapping) or not isinstance(query, str):
         raise InvalidInput("retrieval: loc must be an object, and query a text.")
@@ -84,10 +167,8 @@ def parse_retrieval(
     if not isinstance(prefer_prechunked, bool):
         raise InvalidInput("retrieval.prefer_prechunked must be true or false.")
     max_tokens = _optional_preference(values, "max_tokens", config)
-    if mode == "auto" and max_tokens is None:
-        mode = "snippet"
-    elif mode == "auto":
-        mode = "chunk_with_siblings"
+    if mode == "auto":
+        mode = "snippet" if max_tokens is None else "chunk_with_siblings"
     return Retrieval(
         mode=mode,
         snippet_length=preference("snippet_length", values.get("snippet_length"), config),
@@ -101,14 +182,6 @@ def parse_retrieval(
         query=query,
         offset=_parse_number(values, "offset", 0, LARGEST_OFFSET) or 0,
     )
-
-
-def _parse_mode(mode: Any) -> str:
-    if mode not in MODES:
-        raise InvalidInput(
-            f"retrieval.mode: {truncate(str(mode), 80)!r} is not one of {', '.join(MODES)}."
-        )
-    return str(mode)
 
 
 def _optional_preference(

@@ -18,8 +18,7 @@ from recollect.model.search import Filter, FilterArguments, filter_with, require
 from recollect.store.values import OnDamage
 
 if TYPE_CHECKING:
-    from recollect.knowledge.facets import FacetCache
-    from recollect.knowledge.listing import ConversationList, ListPage
+    from recollect.knowledge.listing import ConversationList, FacetCache, ListPage
 
 
 FACETS = ("projects", "sources", "tags")
@@ -129,13 +128,13 @@ class Listing(LibraryCore):
 
     @cached_property
     def _facet_cache(self) -> FacetCache:
-        from recollect.knowledge.facets import FacetCache
+        from recollect.knowledge.listing import FacetCache
 
         return FacetCache(self._store)
 
     def activity(self) -> dict[str, Any]:
         """Counts of messages that people wrote by time, source and project, of replies by model,
         and of calls by tool."""
-        from recollect.knowledge.activity import activity_report
+        from recollect.knowledge.listing import activity_report
 
         return activity_report(self._store.activity())

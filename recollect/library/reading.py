@@ -41,7 +41,7 @@ class Reading(LibraryCore):
 
     def short_id(self, id: str) -> str:
         """The first characters of the id of a conversation or item that no other id begins with."""
-        from recollect.knowledge.short_ids import short_id
+        from recollect.knowledge.listing import short_id
 
         return short_id(self._store, id)
 
@@ -65,7 +65,7 @@ class Reading(LibraryCore):
 
     def label(self, id: str, title: str) -> str:
         """The title to show for a conversation: its own, or else its first words."""
-        from recollect.knowledge.conversation_view import read_label
+        from recollect.knowledge.paths import read_label
 
         return read_label(self._store, id, title)
 
@@ -83,7 +83,7 @@ class Reading(LibraryCore):
         The path is the canonical one, or one `through` a message. The page begins at `start`, or
         has the message `around` in its middle. Raises NotFound.
         """
-        from recollect.knowledge.conversation_view import view_page
+        from recollect.knowledge.paths import view_page
 
         return view_page(self._store, conversation_id, through, around, start, page_size(limit))
 
@@ -111,7 +111,7 @@ class Reading(LibraryCore):
 
     def message(self, conversation_id: str, message_id: str) -> Passage:
         """One message. Raises NotFound."""
-        from recollect.knowledge.conversation_view import read_message
+        from recollect.knowledge.paths import read_message
 
         return read_message(self._store, conversation_id, message_id)
 

@@ -42,7 +42,7 @@ class Writing(LibraryCore):
         "default" in a new one. Raises Conflict if the conversation has another message with one of
         the ids. Then nothing changes.
         """
-        from recollect.knowledge.creation import add_conversation
+        from recollect.knowledge.editing import add_conversation
 
         document = new_conversation(
             id or str(uuid.uuid4()),
@@ -64,7 +64,7 @@ class Writing(LibraryCore):
         A new conversation is a copy of the document given, with its id if that is free. With `id`,
         raises Conflict unless the conversation has, or can be given, exactly that id.
         """
-        from recollect.knowledge.creation import ensure_conversation
+        from recollect.knowledge.editing import ensure_conversation
 
         return ensure_conversation(self._store, conversation, id, self.wake_indexer)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.knowledge.preferences import (
+from recollect.knowledge.retrieval import (
     DEFAULTS,
     NUMBERS,
     ORDERS,

@@ -20,7 +20,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
 
 from recollect.errors import RecollectError, StoreBusy
-from recollect.knowledge.preferences import parse_preferences
+from recollect.knowledge.retrieval import parse_preferences
 from recollect.serve.http.checks import limits
 from recollect.serve.http.error_responses import Problem
 from recollect.serve.identity.principal import LOCAL, WRITE, Principal

@@ -182,7 +182,7 @@ class LocalLibrary:
 
         `config` holds the client's preferences, not yet validated.
         """
-        from recollect.knowledge.preferences import parse_preferences
+        from recollect.knowledge.retrieval import parse_preferences
         from recollect.serve.mcp.client_sessions import Session
 
         with self._lock:

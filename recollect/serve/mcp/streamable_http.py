@@ -27,7 +27,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from recollect.knowledge.preferences import parse_preferences
+from recollect.knowledge.retrieval import parse_preferences
 from recollect.serve.http.checks.limits import READ
 from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.error_responses import Problem

@@ -12,7 +12,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from recollect.knowledge.preferences import parse_preferences
+from recollect.knowledge.retrieval import parse_preferences
 from recollect.serve.http.checks import limits
 from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.json_response import encode_json

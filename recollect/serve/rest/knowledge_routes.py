@@ -19,9 +19,8 @@ from recollect.errors import InvalidInput
 from recollect.knowledge.editing import MEDIA_TYPES
 from recollect.knowledge.exporting import FORMATS
 from recollect.knowledge.options import KnowledgeOptions
-from recollect.knowledge.preferences import preference
 from recollect.knowledge.results import SOURCES, list_entry
-from recollect.knowledge.retrieval import parse_retrieval
+from recollect.knowledge.retrieval import parse_retrieval, preference
 from recollect.library import Library
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.checks.limits import SEARCH

@@ -52,7 +52,7 @@ class SessionState:
     """The negotiated protocol version; empty if none was negotiated."""
     profile: str = ""
     preferences: dict[str, Any] = field(default_factory=dict)
-    """What the client asked for in `initialize`; see `recollect.knowledge.preferences`."""
+    """What the client asked for in `initialize`; see `recollect.knowledge.retrieval`."""
     # Hashes: a set of URIs would take twenty times the memory.
     seen: array[int] = field(default_factory=lambda: array("q"))
     """The results that were returned, oldest first."""

@@ -13,8 +13,7 @@ from typing import Any
 
 from recollect.errors import Conflict, InvalidInput
 from recollect.knowledge.options import KnowledgeOptions
-from recollect.knowledge.preferences import clamp, preference
-from recollect.knowledge.retrieval import Retrieval, parse_retrieval
+from recollect.knowledge.retrieval import Retrieval, clamp, parse_retrieval, preference
 from recollect.library import Library
 from recollect.serve.mcp.addresses import Address, console_url, parse_address
 from recollect.serve.mcp.arguments import (

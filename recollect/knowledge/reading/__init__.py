@@ -1,1 +1,0 @@
-"""Reading items within a budget."""
