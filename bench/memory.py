@@ -56,7 +56,7 @@ from recollect.memory.rendering import details_text, search_compact, search_text
 from recollect.memory.results import ConversationHit, MemoryFilter, MemoryHit, ObservationHit
 from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter, SearchOptions
-from recollect.serve.mcp.tools.recall.handlers import Handlers
+from recollect.serve.mcp.catalog import Catalog
 
 FILE = "longmemeval.json.gz"
 FIRST, SECOND, AT_ONCE = 10, 50, (2, 5)
@@ -242,7 +242,7 @@ class AskedLibrary:
 def by_recall_search(library: Library, question: Question) -> RecallAnswer:
     asked_library = cast(Library, AskedLibrary(library, asked_time(question)))
     context = memory_answers.OpenLibrary(asked_library)
-    listing = Handlers().recall_search(context, {"query": question.text})
+    listing = str(Catalog().call("recall_search", context, {"query": question.text}))
     entries = memory_answers.recall_entries(listing)
     if listing.startswith("Nothing found"):
         entries = ()

@@ -36,8 +36,8 @@ from recollect.memory.reading import DEFAULT_READ_TOKENS
 from recollect.memory.rendering import details_text, search_compact, search_text
 from recollect.memory.results import MemoryHit, ObservationHit
 from recollect.model.search import Hit, SearchOptions
+from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.tools.recall.handlers import Handlers
 
 CHARACTERS = 4
 LIMIT = 10
@@ -87,14 +87,14 @@ def _normalize(text: str) -> str:
 
 def recall(library: Library, text: str) -> Reading:
     """The tools that agents get by default: `recall_search`, then `recall_read`."""
-    handlers = Handlers()
+    catalog = Catalog()
     context = OpenLibrary(library)
-    listing = handlers.recall_search(context, {"query": text})
+    listing = str(catalog.call("recall_search", context, {"query": text}))
     if listing.startswith("Nothing found"):
         return Reading(listing, (), ())
     entries = recall_entries(listing)
     references = map(_recall_reference, entries)
-    steps = tuple(partial(_recall_steps, handlers, context, each) for each in references)
+    steps = tuple(partial(_recall_steps, catalog, context, each) for each in references)
     return Reading(listing, entries, steps)
 
 
@@ -112,8 +112,8 @@ def _recall_reference(entry: str) -> str:
     return f"{id_}#{match[1]}"
 
 
-def _recall_steps(handlers: Handlers, context: Context, reference: str) -> Iterator[str]:
-    yield handlers.recall_read(context, {"id": reference})
+def _recall_steps(catalog: Catalog, context: Context, reference: str) -> Iterator[str]:
+    yield str(catalog.call("recall_read", context, {"id": reference}))
 
 
 class OpenLibrary(Context):

@@ -22,9 +22,9 @@ from mcp.server.stdio import stdio_server
 
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import LocalLibrary, ToolError
-from recollect.serve.mcp.tools.conversations.definitions import CONVERSATION_SEARCH
+from recollect.serve.mcp.toolsets import CONVERSATIONS
 
-TOOL = CONVERSATION_SEARCH
+(TOOL,) = CONVERSATIONS.tools
 
 Search = Callable[[dict[str, Any]], str]
 

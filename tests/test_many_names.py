@@ -12,7 +12,7 @@ import recollect
 from recollect.cli.completing import candidates
 from recollect.memory.lookup import full_names
 from recollect.serve.console.views.completions import complete
-from recollect.serve.mcp.tools.recall.labels import list_projects, matching_projects
+from recollect.serve.mcp.recall_lines import list_projects, matching_projects
 
 RARE = "/work/zebra"
 

@@ -24,7 +24,7 @@ from recollect.serve.mcp.protocol import (
     RECALL_INSTRUCTIONS,
     Dispatcher,
 )
-from recollect.serve.mcp.tools.recall.definitions import RECALL_SEARCH
+from recollect.serve.mcp.toolsets import RECALL
 
 mcp_types: Any = LazyModule("mcp_types")
 methods: Any = LazyModule("mcp_types.methods")
@@ -268,7 +268,7 @@ def test_instructions_and_tool_descriptions_are_short_and_constant(dispatcher: D
     assert len(INSTRUCTIONS + BUS_INSTRUCTIONS + KNOWLEDGE_INSTRUCTIONS) < 512
     assert len(RECALL_INSTRUCTIONS) < 512
     tools = result(dispatcher, "tools/list")["tools"]
-    assert tools[0] == RECALL_SEARCH.describe("recall_search")
+    assert tools[0] == RECALL.tools[0].describe("recall_search")
     assert tools == result(dispatcher, "tools/list")["tools"]
 
 

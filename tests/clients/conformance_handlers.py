@@ -27,44 +27,52 @@ IMAGE = {"type": "image", "data": PNG, "mimeType": "image/png"}
 STEP_SECONDS = 0.05  # the suite expects progress notifications one by one
 
 
-class Handlers:
-    def test_simple_text(self, context: Context, arguments: Object) -> str:
-        return "This is a simple text response for testing."
+def test_simple_text(context: Context, **arguments: Any) -> str:
+    return "This is a simple text response for testing."
 
-    def test_image_content(self, context: Context, arguments: Object) -> Answer:
-        return content_answer(IMAGE)
 
-    def test_audio_content(self, context: Context, arguments: Object) -> Answer:
-        return content_answer({"type": "audio", "data": WAV, "mimeType": "audio/wav"})
+def test_image_content(context: Context, **arguments: Any) -> Answer:
+    return content_answer(IMAGE)
 
-    def test_embedded_resource(self, context: Context, arguments: Object) -> Answer:
-        text = "This is an embedded resource content."
-        return content_answer(embedded_resource("test://embedded-resource", "text/plain", text))
 
-    def test_multiple_content_types(self, context: Context, arguments: Object) -> Answer:
-        data = json.dumps({"test": "data", "value": 123})
-        return content_answer(
-            text_block("Multiple content types test:"),
-            IMAGE,
-            embedded_resource("test://mixed-content-resource", "application/json", data),
-        )
+def test_audio_content(context: Context, **arguments: Any) -> Answer:
+    return content_answer({"type": "audio", "data": WAV, "mimeType": "audio/wav"})
 
-    def test_error_handling(self, context: Context, arguments: Object) -> str:
-        raise ToolError("This tool intentionally returns an error for testing")
 
-    def test_tool_with_progress(self, context: Context, arguments: Object) -> str:
-        for percent in (0, 50, 100):
-            context.progress(percent, 100)
-            time.sleep(STEP_SECONDS)
-        return "Done."
+def test_embedded_resource(context: Context, **arguments: Any) -> Answer:
+    text = "This is an embedded resource content."
+    return content_answer(embedded_resource("test://embedded-resource", "text/plain", text))
 
-    test_streaming_elicitation = test_tool_with_progress
 
-    def test_logging_tool(self, context: Context, arguments: Object) -> str:
-        return "Nothing was logged to the client."
+def test_multiple_content_types(context: Context, **arguments: Any) -> Answer:
+    data = json.dumps({"test": "data", "value": 123})
+    return content_answer(
+        text_block("Multiple content types test:"),
+        IMAGE,
+        embedded_resource("test://mixed-content-resource", "application/json", data),
+    )
 
-    def json_schema_2020_12_tool(self, context: Context, arguments: Object) -> str:
-        return "Accepted."
+
+def test_error_handling(context: Context, **arguments: Any) -> str:
+    raise ToolError("This tool intentionally returns an error for testing")
+
+
+def test_tool_with_progress(context: Context, **arguments: Any) -> str:
+    for percent in (0, 50, 100):
+        context.progress(percent, 100)
+        time.sleep(STEP_SECONDS)
+    return "Done."
+
+
+test_streaming_elicitation = test_tool_with_progress
+
+
+def test_logging_tool(context: Context, **arguments: Any) -> str:
+    return "Nothing was logged to the client."
+
+
+def json_schema_2020_12_tool(context: Context, **arguments: Any) -> str:
+    return "Accepted."
 
 
 # -- content of every type ---

@@ -17,8 +17,7 @@ import conformance_handlers
 
 from recollect.__main__ import main
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.tool import READ_ONLY, Tool, Toolset, object_schema
-from recollect.serve.mcp.toolsets import add_toolset
+from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS, Tool, Toolset
 
 # The suite checks that this schema is listed unchanged: it uses all of JSON Schema 2020-12.
 SCHEMA_2020: dict[str, Any] = {
@@ -47,17 +46,13 @@ SCHEMA_2020: dict[str, Any] = {
 
 
 def fixture(name: str, description: str, schema: dict[str, Any] | None = None) -> Tool:
-    return Tool(
-        name=name,
-        description=f"For the conformance suite: {description}.",
-        input_schema=schema or object_schema(),
-        annotations=READ_ONLY,
-    )
+    return Tool(name, f"For the conformance suite: {description}.", input_schema=schema)
 
 
 FIXTURES = Toolset(
     "conformance",
     conformance_handlers.__name__,
+    "plain",
     (
         fixture("test_simple_text", "returns text"),
         fixture("test_image_content", "returns an image"),
@@ -75,7 +70,8 @@ FIXTURES = Toolset(
 
 def install() -> None:
     """Add the fixtures to the server of this process."""
-    add_toolset(FIXTURES, profiles=("default",))
+    TOOLSETS[FIXTURES.name] = FIXTURES
+    PROFILES["default"] += (FIXTURES.name,)
     for methods in (Dispatcher.HANDSHAKE_METHODS, Dispatcher.STATELESS_METHODS):
         methods.update(conformance_handlers.METHODS)
 

@@ -15,7 +15,7 @@ from people import STORES, World, listening, world
 from tool_calls import Caller, MakeCaller
 from wire import HttpUser, Probe, Web
 
-from recollect.serve.mcp.tools.conversations.handlers import Handlers
+from recollect.serve.mcp import conversation_search
 
 
 @pytest.fixture(autouse=True)
@@ -51,9 +51,7 @@ def ann(web: Web) -> HttpUser:
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Probe]:
     probe = Probe()
-    monkeypatch.setattr(
-        Handlers, "conversation_search", lambda self, *arguments: probe(self, *arguments)
-    )
+    monkeypatch.setattr(conversation_search, "conversation_search", probe)
     yield probe
     probe.release.set()
 

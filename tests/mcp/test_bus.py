@@ -14,8 +14,8 @@ import recollect
 from recollect.errors import SearchTimeout
 from recollect.library import Library
 from recollect.model.audience import MASK
+from recollect.serve.mcp import bus_tools as bus
 from recollect.serve.mcp.context import Context, ToolError
-from recollect.serve.mcp.tools.bus import handlers as bus
 from recollect.store.shared.changes import ChangeWaiter
 
 SECRET = "quaggasecret"
@@ -223,13 +223,12 @@ def test_a_post_with_an_id_and_expected_last_seq_can_be_retried(
 
 def test_only_one_of_several_posts_with_the_same_expected_last_seq_succeeds(agent: Caller) -> None:
     id_ = agent.thread("t", "one")
-    handlers = bus.Handlers()
 
     def post(name: str) -> bool:
         message = {"thread_id": id_, "author": name, "content": name, "expected_last_seq": 1}
         try:
-            return handlers.msg_post(agent.context(), message).structured["seq"] == 2
-        except ToolError:
+            return agent.call("msg_post", message)["structuredContent"]["seq"] == 2
+        except KeyError:
             return False
 
     with ThreadPoolExecutor(8) as threads:
@@ -366,8 +365,8 @@ class Clock:
 
 
 def wait(caller: Caller, context: Context | None = None, **arguments: Any) -> Any:
-    answer = bus.Handlers().msg_wait(context or caller.context(), arguments)
-    return answer.structured
+    answer = caller.catalog.call("msg_wait", context or caller.context(), arguments)
+    return answer.structured  # type: ignore[union-attr]
 
 
 def test_existing_messages_are_returned_at_once(
@@ -441,24 +440,23 @@ def test_the_number_of_waiting_calls_is_limited(
     agent: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = agent.thread("t", "one")
-    handlers = bus.Handlers()
     errors = []
 
     def wait_too() -> None:
         with pytest.raises(ToolError) as error:
-            handlers.msg_wait(agent.context(), {"thread_id": id_, "after_seq": 1})
+            agent.catalog.call("msg_wait", agent.context(), {"thread_id": id_, "after_seq": 1})
         errors.append(json.loads(str(error.value))["error"])
 
     monkeypatch.setattr(bus, "MAX_WAITS_EACH_USER", 1)
     Clock(monkeypatch, wait_too)
     arguments = {"thread_id": id_, "after_seq": 1, "timeout_seconds": 1}
     for _ in range(2):  # the second call can wait, because the first has ended
-        handlers.msg_wait(agent.context(), arguments)
+        agent.catalog.call("msg_wait", agent.context(), arguments)
     assert errors == ["Too many calls are waiting for messages. Use msg_list instead."]
     monkeypatch.setattr(bus, "MAX_WAITS_EACH_USER", 8)
     monkeypatch.setattr(bus, "MAX_WAITS", 1)
     Clock(monkeypatch, wait_too)
-    handlers.msg_wait(agent.context(), arguments)
+    agent.catalog.call("msg_wait", agent.context(), arguments)
     assert len(errors) == 2
 
 

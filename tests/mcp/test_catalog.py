@@ -7,60 +7,26 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recollect.errors import SearchTimeout
-from recollect.serve.mcp import catalog as catalog_module
-from recollect.serve.mcp import toolsets
-from recollect.serve.mcp.catalog import Catalog
-from recollect.serve.mcp.context import Answer, Context, ToolError, TooManyCalls
-from recollect.serve.mcp.tool import ADDITIVE, READ_ONLY, Tool, Toolset
-from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS, all_tools
-
-EMPTY = {"type": "object", "properties": {}, "additionalProperties": False}
-
-
-def tool(name: str, annotations: dict[str, bool] = READ_ONLY, dotted: str | None = None) -> Tool:
-    return Tool(name, "What it does.", EMPTY, annotations, None, dotted)
-
-
-class Handlers:
-    """Stand-in handlers that echo their arguments."""
-
-    count = 0
-
-    def __init__(self) -> None:
-        Handlers.count += 1
-
-    def notes_search(self, context: Context, arguments: dict[str, Any]) -> str:
-        return f"searched {arguments}"
-
-    def notes_add(self, context: Context, arguments: dict[str, Any]) -> Answer:
-        return Answer("added", {"by": context.user})
-
-    def notes_late(self, context: Context, arguments: dict[str, Any]) -> str:
-        raise SearchTimeout("It took too long.")
-
-
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> type[Handlers]:
-    """One toolset with three tools instead of the real toolsets."""
-    tools = (
-        tool("notes_search", dotted="notes.search"),
-        tool("notes_add", ADDITIVE),
-        tool("notes_late"),
-    )
-    toolset = Toolset("stand_in", __name__, tools)
-    monkeypatch.setattr(toolsets, "TOOLSETS", {"stand_in": toolset})
-    monkeypatch.setattr(toolsets, "PROFILES", {"default": ("stand_in",), "research": ()})
-    monkeypatch.setattr(Handlers, "count", 0)
-    return Handlers
+import recollect
+from recollect.serve.mcp.catalog import MAX_CATALOGS, Catalog, _cached_catalog
+from recollect.serve.mcp.context import Answer, Context, LocalLibrary, ToolError, TooManyCalls
+from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS, Tool, all_tools
 
 
 def names(catalog: Catalog) -> list[str]:
     return [tool["name"] for tool in catalog.listing()]
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    with recollect.open(tmp_path) as library:
+        library.add_conversation("c1", messages=[{"role": "user", "content": "the walrus"}])
+    return LocalLibrary(str(tmp_path)).context()
 
 
 # -- every tool ---
@@ -83,17 +49,12 @@ def test_every_tool_can_be_offered_to_every_client(definition: Tool) -> None:
         assert set(schema.get("required", [])) <= set(schema["properties"])
     assert definition.input_schema["additionalProperties"] is False
     assert json.loads(json.dumps(definition.describe(definition.name)))
-
-
-@pytest.mark.parametrize("definition", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
-def test_every_tool_has_a_handler(definition: Tool) -> None:
-    module = import_module(TOOLSETS[definition.toolset].handlers)
-    assert callable(getattr(module.Handlers, definition.name))
+    assert callable(getattr(import_module(TOOLSETS[definition.toolset].module), definition.name))
 
 
 def test_no_handler_loads_the_web_service() -> None:
     """The stdio server answers every tool without the modules that only the service needs."""
-    modules = ", ".join(toolset.handlers for toolset in TOOLSETS.values())
+    modules = ", ".join(toolset.module for toolset in TOOLSETS.values())
     script = f"import {modules}, sys; print(*sys.modules)"
     command = [sys.executable, "-c", script]
     process = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -123,31 +84,34 @@ def test_tools_are_listed_in_the_order_of_their_definitions() -> None:
 # -- names ---
 
 
-@pytest.mark.usefixtures("stand_in")
-def test_names_have_underscores_and_can_be_called_with_dots() -> None:
-    catalog = Catalog()
-    assert names(catalog) == ["notes_search", "notes_add", "notes_late"]
-    for name in ("notes_search", "notes.search"):
-        assert name in catalog
-        assert catalog.call(name, Context(), {"a": 1}) == "searched {'a': 1}"
+@pytest.mark.parametrize(
+    ("options", "listed", "called", "unknown"),
+    [
+        ({}, "conversation_search", "conversation.search", "history"),
+        ({"tools": ["notes_search"]}, "notes_search", "notes.search", "notes"),
+        ({"tools": ["notes_search"], "names": "dotted"}, "notes.search", "notes_search", "notes"),
+        ({"prefix": "my_"}, "my_conversation_search", "my_conversation.search", "notes_search"),
+        (
+            {"prefix": "my_", "rename": {"conversation.search": "find"}},
+            "my_find",
+            "my.find",
+            "my_conversation_search",
+        ),
+    ],
+)
+def test_a_tool_is_called_as_it_is_listed_with_dots_or_underscores(
+    context: Context, options: dict[str, Any], listed: str, called: str, unknown: str
+) -> None:
+    catalog = Catalog(**{"profile": "letta", **options})
+    assert names(catalog) == [listed]
+    for name in (listed, called):
+        assert catalog.call(name, context, {"query": "walrus"})
+    assert unknown not in catalog
 
 
-@pytest.mark.usefixtures("stand_in")
-def test_dotted_names_are_listed_on_demand() -> None:
-    catalog = Catalog(names="dotted")
-    assert names(catalog) == ["notes.search", "notes_add", "notes_late"]
-    for name in ("notes_search", "notes.search"):
-        assert catalog.call(name, Context(), {}) == "searched {}"
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_a_prefix_and_a_new_name_replace_the_old_name() -> None:
-    catalog = Catalog(prefix="my_", rename={"notes.search": "find"})
-    assert names(catalog) == ["my_find", "my_notes_add", "my_notes_late"]
-    for name in ("notes_search", "my_notes_search", "notes_add"):
-        assert name not in catalog
-    assert catalog.call("my.find", Context(), {}) == "searched {}"
-    assert (catalog.name_of("notes_search"), catalog.name_of("unknown")) == ("my_find", None)
+def test_the_argument_that_gemini_adds_is_ignored(context: Context) -> None:
+    arguments = {"query": "walrus", "wait_for_previous": True}
+    assert "walrus" in str(Catalog().call("conversation_search", context, arguments))
 
 
 @pytest.mark.parametrize(
@@ -183,78 +147,54 @@ def test_invalid_options_are_explained(options: dict[str, Any], reason: str) -> 
 # -- calls ---
 
 
-@pytest.mark.usefixtures("stand_in")
-def test_a_structured_answer_is_returned() -> None:
-    answer = Catalog().call("notes_add", Context("ann"), {})
-    assert isinstance(answer, Answer)
-    assert (answer.text, answer.structured) == ("added", {"by": "ann"})
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_a_library_error_becomes_a_tool_error() -> None:
-    with pytest.raises(ToolError, match=r"Error: It took too long\."):
-        Catalog().call("notes_late", Context(), {})
-
-
-@pytest.mark.usefixtures("stand_in")
 def test_a_call_needs_the_scope_of_its_tool() -> None:
     reader, writer = Context(scopes=frozenset(["read"])), Context(scopes=frozenset(["write"]))
     catalog = Catalog()
-    assert catalog.call("notes_search", reader, {}) and catalog.call("notes_add", Context(), {})
     with pytest.raises(ToolError, match=r"may not write\. Its scopes: read"):
-        catalog.call("notes_add", reader, {})
-    for name in ("notes_search", "notes_add"):  # which may answer with what is stored
+        catalog.call("msg_post", reader, {})
+    for name in ("msg_list", "bus_connect"):  # which may answer with what is stored
         with pytest.raises(ToolError, match="may not read"):
             catalog.call(name, writer, {})
 
 
-@pytest.mark.usefixtures("stand_in")
-def test_every_call_counts_against_the_rate_limit() -> None:
+def test_every_call_counts_against_the_rate_limit_and_says_so_in_the_words_of_its_contract(
+    context: Context,
+) -> None:
     calls: list[tuple[str, bool]] = []
 
-    class Counting(Context):
-        def admit(self, tool: str, *, writes: bool) -> None:
-            calls.append((tool, writes))
-            if len(calls) > 2:
-                raise TooManyCalls(9)
+    def admit(tool: str, *, writes: bool) -> None:
+        calls.append((tool, writes))
+        if len(calls) > 2:
+            raise TooManyCalls(9)
 
+    context.admit = admit  # type: ignore[method-assign]
     catalog = Catalog(prefix="my_")
-    catalog.call("my_notes_search", Counting(), {})
-    catalog.call("my_notes_add", Counting(), {})
-    with pytest.raises(TooManyCalls, match="9 seconds"):
-        catalog.call("my_notes_search", Counting(), {})
-    assert calls == [("notes_search", False), ("notes_add", True), ("notes_search", False)]
-
-
-def test_variants_share_their_handlers(stand_in: type[Handlers]) -> None:
-    catalog = Catalog()
-    restricted = catalog.variant(read_only=True)
-    catalog.call("notes_search", Context(), {})
-    restricted.call("notes_search", Context(), {})
-    assert stand_in.count == 1
+    assert isinstance(catalog.call("my_msg_search", context, {"query": "walrus"}), Answer)
+    catalog.call("my_recall_note", context, {"title": "t", "text": "x"})
+    for name, text in (
+        ("my_msg_search", '{"error": "Too many calls. Try again in 9 seconds."}'),
+        ("my_recall_recent", "Too many calls. Try again in 9 seconds."),
+        ("my_conversation_search", "Error: Too many calls. Try again in 9 seconds."),
+    ):
+        with pytest.raises(ToolError, match=re.escape(text)):
+            catalog.call(name, context, {"query": "walrus"} if "search" in name else {})
+    assert calls[:2] == [("msg_search", False), ("recall_note", True)]
 
 
 # -- variants ---
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_a_variant_is_created_once_and_never_offers_more() -> None:
-    catalog = Catalog(prefix="my_")
+    catalog = Catalog("bus", prefix="my_")
     read_only = catalog.variant(read_only=True)
-    assert names(read_only) == ["my_notes_search", "my_notes_late"]
+    assert "my_msg_post" in names(catalog) and "my_msg_post" not in names(read_only)
     assert catalog.variant(read_only=True) is read_only
     assert read_only.variant(read_only=False) is read_only
-    assert catalog.variant() is catalog
     empty = catalog.variant(allowed=["other"])
-    assert names(empty) == [] == names(empty.variant(allowed=["stand_in", "other"]))
-    assert names(catalog.variant(allowed={"stand_in"})) == names(catalog)
+    assert names(empty) == [] == names(empty.variant(allowed=["bus", "other"]))
+    assert names(catalog.variant(allowed={"bus"})) == names(catalog)
     with pytest.raises(ValueError, match="no profile"):
         catalog.variant(profile="unknown")
-
-
-@pytest.mark.usefixtures("stand_in")
-def test_the_number_of_variants_is_bounded() -> None:
-    catalog = Catalog()
-    for number in range(3 * catalog_module.MAX_VARIANTS):
+    for number in range(3 * MAX_CATALOGS):
         catalog.variant(allowed=[f"toolset {number}"])
-    assert len(catalog._shared._variants) <= catalog_module.MAX_VARIANTS
+    assert _cached_catalog.cache_info().currsize <= MAX_CATALOGS

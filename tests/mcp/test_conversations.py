@@ -13,7 +13,7 @@ from recollect import Library
 from recollect.places import open_existing
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context, LocalLibrary, ToolError
-from recollect.serve.mcp.tools.conversations.handlers import NO_MATCHES
+from recollect.serve.mcp.conversation_search import NO_MATCHES
 
 MASKED = "[human-only content hidden]"
 

@@ -10,10 +10,10 @@ from tool_calls import Caller, MakeCaller
 
 from recollect.library import Library
 from recollect.model.audience import MASK
+from recollect.serve.mcp import recall_search
 from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import READ
-from recollect.serve.mcp.tools.recall import searching
-from recollect.serve.mcp.tools.recall.budget import Budget, count_tokens, cut
+from recollect.serve.mcp.recall_lines import Budget, count_tokens, cut
 
 TOOLSETS = ("recall",)
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
@@ -289,7 +289,7 @@ def test_pages_follow_each_other_to_the_end(
     for number in range(13):
         add(library, f"car{number:02}", f"Car {number} broke down on the motorway near Kiel.")
     # Hits by meaning end the first page early. Here, all hits are treated so.
-    monkeypatch.setattr(searching, "BY_MEANING", ("text",))
+    monkeypatch.setattr(recall_search, "BY_MEANING", ("text",))
     ids: list[str] = []
     for _ in range(13):
         answer = text(agent, "recall_search", query="motorway", offset=len(ids), max_tokens=300)

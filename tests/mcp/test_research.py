@@ -13,7 +13,7 @@ from recollect.errors import SearchTimeout
 from recollect.knowledge.api import Knowledge
 from recollect.library import Library
 from recollect.model.audience import MASK
-from recollect.serve.mcp.tools.research import excerpt, handlers
+from recollect.serve.mcp import research_tools
 
 TOOLSETS = ("research",)
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
@@ -207,7 +207,7 @@ def test_notes_and_other_items_are_found_and_fetched(
 def test_a_long_note_is_fetched_in_parts(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handlers, "TEXT_LENGTH", 400)
+    monkeypatch.setattr(research_tools, "TEXT_LENGTH", 400)
     text = " ".join(f"word{n}" for n in range(200))
     id_ = f"notes://{library.knowledge.create('notes', {'title': 'Long', 'content': text}).id}"
     parts = ""
@@ -288,7 +288,7 @@ def test_the_window_can_be_configured(make_caller: MakeCaller, library: Library)
 def test_a_conversation_is_fetched_from_its_beginning(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(excerpt, "TEXT_LENGTH", 1_000)
+    monkeypatch.setattr(research_tools, "TEXT_LENGTH", 1_000)
     add(library, *(f"{n}" * 300 for n in range(5)))
     item = agent.answer("fetch", id="c1")
     assert len(headings(item)) == 3
@@ -302,7 +302,7 @@ def test_a_conversation_is_fetched_from_its_beginning(
 def test_a_text_is_bounded_but_always_has_the_message_itself(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(excerpt, "TEXT_LENGTH", 1_000)
+    monkeypatch.setattr(research_tools, "TEXT_LENGTH", 1_000)
     add(library, "before", "x" * 995, "y" * 5_000, "z" * 10)
     item = agent.answer("fetch", id="c1#m2")
     assert numbers(item) == ["message 3 of 4"]
@@ -330,7 +330,7 @@ def fetch_all(agent: Caller, id_: str) -> tuple[list[str], str]:
 def test_a_conversation_with_long_messages_is_fetched_to_its_end(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(excerpt, "TEXT_LENGTH", 1_000)
+    monkeypatch.setattr(research_tools, "TEXT_LENGTH", 1_000)
     contents = ["before", "x" * 995, "y" * 2_500, "", "z" * 1_000, "after"]
     add(library, *contents)
     for start in ("c1", "chats://c1"):
@@ -412,9 +412,9 @@ def test_no_message_can_imitate_another(agent: Caller, library: Library) -> None
 
 
 def test_the_marker_occurs_in_no_text() -> None:
-    first = excerpt._unused_marker(["a", "b"])
-    assert excerpt._unused_marker(["a", "b"]) == first
-    assert excerpt._unused_marker([first]) != first
+    first = research_tools._unused_marker(["a", "b"])
+    assert research_tools._unused_marker(["a", "b"]) == first
+    assert research_tools._unused_marker([first]) != first
 
 
 def test_no_invisible_text_reaches_a_model(agent: Caller, library: Library) -> None:

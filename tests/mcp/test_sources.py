@@ -11,10 +11,10 @@ from tool_calls import Caller
 
 from recollect.library import Library
 from recollect.serve.mcp import resources
-from recollect.serve.mcp.addresses import Address, parse_address
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.tools.sources.definitions import SOURCES
+from recollect.serve.mcp.resources import Address, parse_address
+from recollect.serve.mcp.toolsets import SOURCES
 
 TOOLSETS = ("sources",)
 SRT = """1

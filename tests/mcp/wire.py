@@ -13,7 +13,6 @@ import httpx
 from people import World
 
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.tools.conversations.handlers import Handlers
 
 TIMEOUT = 60.0
 NEW = "2026-07-28"
@@ -186,7 +185,7 @@ class Probe:
         self.saw_cancellation = threading.Event()
         self.progress = 0
 
-    def __call__(self, _: Handlers, context: Context, arguments: dict[str, Any]) -> str:
+    def __call__(self, context: Context, **arguments: Any) -> str:
         self.contexts.append(context)
         self.arguments.append(arguments)
         if context.session is not None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import threading
+from functools import lru_cache
 
-from recollect.errors import RecollectError
 from recollect.serve.mcp import toolsets as registry
 from recollect.serve.mcp.context import READ, WRITE, Answer, Context, ToolError
-from recollect.serve.mcp.tool import Tool
+from recollect.serve.mcp.toolsets import Tool
 
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
-    Restriction = tuple[str, bool, frozenset[str] | None]
-    """The profile, whether only read-only tools are offered, and the allowed toolsets."""
-
 NAMES = ("underscore", "dotted")
-MAX_VARIANTS = 256
+MAX_CATALOGS = 256
 MAX_NAME_LENGTH = 64
 # Gemini CLI adds this argument to the schema of every tool and leaves it in the calls.
 _CLIENT_ARGUMENT = "wait_for_previous"
@@ -47,41 +43,42 @@ class Catalog:
 
         Raises ValueError if a name is unknown, invalid or used twice.
         """
-        self.profile = profile
-        """Empty if the tools were selected one by one."""
-        if toolsets is not None or tools is not None:
-            self.profile = ""
-        if allowed is not None:
-            allowed = frozenset(allowed)
         self._options: dict[str, Any] = {
-            "toolsets": toolsets,
-            "tools": tools,
+            "profile": profile,
+            "toolsets": None if toolsets is None else tuple(toolsets),
+            "tools": None if tools is None else tuple(tools),
+            "read_only": read_only,
             "names": names,
             "prefix": prefix,
-            "rename": rename,
+            "rename": tuple((rename or {}).items()),
+            "allowed": None if allowed is None else frozenset(allowed),
         }
-        self._restriction: Restriction = (profile, read_only, allowed)
-        unlisted = self._restrict(_tools_of(registry.UNLISTED.get(self.profile, ())))
-        selection = self._restrict(_select_tools(profile, toolsets, tools))
-        if allowed is not None and not selection:
-            selection = unlisted  # the API key is for these
-        selection = _with_renamed(selection, unlisted, rename or {})
+        is_selection = toolsets is not None or tools is not None
+        self.profile = "" if is_selection else profile
+        """Empty if the tools were selected one by one."""
+        unlisted = self._permitted(_tools_of(registry.UNLISTED.get(self.profile, ())))
+        listed = self._permitted(_select_tools(profile, toolsets, tools))
+        if allowed is not None and not listed:
+            listed = unlisted  # the API key is for these
+        renamed = {_with_underscores(name) for name in rename or {}}
+        listed += [tool for tool in unlisted if tool.name in renamed and tool not in listed]
         if "all" in (self.profile, *(toolsets or ())):
-            selection = _first_of_each_name(selection)
-        self._listed = frozenset(selection)
-        offered = [*selection, *(tool for tool in unlisted if tool not in self._listed)]
+            first: dict[str, Tool] = {}
+            for tool in listed:
+                first.setdefault(tool.name, tool)
+            listed = list(first.values())
+        self._listed = frozenset(listed)
+        offered = [*listed, *(tool for tool in unlisted if tool not in self._listed)]
         self._tools = _name_tools(offered, names, prefix, rename or {})
         self._by_underscore = {_with_underscores(name): tool for name, tool in self._tools.items()}
-        self._shared = _Shared(self)
 
-    def _restrict(self, tools: list[Tool]) -> list[Tool]:
-        """The tools that the restriction permits."""
-        _, read_only, allowed = self._restriction
-        if allowed is not None:
-            tools = [tool for tool in tools if tool.toolset in allowed]
-        if read_only:
-            tools = [tool for tool in tools if tool.is_read_only]
-        return tools
+    def _permitted(self, tools: Iterable[Tool]) -> list[Tool]:
+        allowed, read_only = self._options["allowed"], self._options["read_only"]
+        return [
+            tool
+            for tool in tools
+            if (allowed is None or tool.toolset in allowed) and (tool.is_read_only or not read_only)
+        ]
 
     def __contains__(self, name: str) -> bool:
         return self._find(name) is not None
@@ -89,7 +86,7 @@ class Catalog:
     @property
     def toolsets(self) -> frozenset[str]:
         """The toolsets of which at least one tool is listed."""
-        return frozenset(tool.toolset for tool in self._tools.values() if tool in self._listed)
+        return frozenset(tool.toolset for tool in self._listed)
 
     def listing(self) -> list[dict[str, Any]]:
         """The tools as `tools/list` shows them."""
@@ -97,99 +94,47 @@ class Catalog:
 
     def name_of(self, tool_name: str) -> str | None:
         """The name this catalog lists a tool under, or None if it is not offered."""
-        for name, tool in self._tools.items():
-            if tool.name == tool_name:
-                return name
-        return None
+        return next((name for name, tool in self._tools.items() if tool.name == tool_name), None)
 
     def call(self, name: str, context: Context, arguments: dict[str, Any]) -> str | Answer:
-        """Call a tool. Raises ToolError with a message for the caller, or TooManyCalls."""
+        """Call a tool. Raises ToolError with a message for the caller."""
+        from recollect.serve.mcp.arguments import call_tool
+
         tool = self._find(name)
         if tool is None:
             raise KeyError(name)
         _check_scope(tool, context)
-        context.admit(tool.name, writes=not tool.is_read_only)
-        handler = getattr(self._shared.handlers(tool.toolset), tool.name)
-        if _CLIENT_ARGUMENT in arguments:
-            arguments = {k: v for k, v in arguments.items() if k != _CLIENT_ARGUMENT}
-        try:
-            answer: str | Answer = _call_audited(handler, tool, context, arguments)
-        except RecollectError as error:
-            import logging
-
-            logging.getLogger(__name__).warning("%s failed", tool.name, exc_info=True)
-            raise ToolError(f"Error: {error}") from error
-        return answer
+        return call_tool(
+            tool, context, {k: v for k, v in arguments.items() if k != _CLIENT_ARGUMENT}
+        )
 
     def variant(
         self,
         *,
         profile: str | None = None,
-        read_only: bool | None = None,
+        read_only: bool = False,
         allowed: Collection[str] | None = None,
     ) -> Catalog:
-        """This catalog with another profile, or restricted further. The handlers are shared.
+        """This catalog with another profile, or restricted further.
 
         Raises ValueError if there is no such profile.
         """
-        own_profile, own_read_only, own_allowed = self._restriction
-        if profile is None:
-            profile = own_profile
-        if allowed is None:
-            allowed = own_allowed
-        elif own_allowed is not None:
-            allowed = own_allowed.intersection(allowed)
+        options = {**self._options, "read_only": self._options["read_only"] or read_only}
+        if profile not in (None, options["profile"]):
+            options |= {"profile": profile, "toolsets": None, "tools": None}
         if allowed is not None:
-            allowed = frozenset(allowed)
-        restriction = (profile, own_read_only or bool(read_only), allowed)
-        if restriction == self._restriction:
-            return self
-        return self._shared.variant(restriction)
+            own = options["allowed"]
+            options["allowed"] = frozenset(allowed) if own is None else own.intersection(allowed)
+        return _cached_catalog(**options)
 
     def _find(self, name: str) -> Tool | None:
         """Find a tool by its listed name, spelled with dots or underscores."""
         return self._tools.get(name) or self._by_underscore.get(_with_underscores(name))
 
-    def _build_variant(self, restriction: Restriction) -> Catalog:
-        profile, read_only, allowed = restriction
-        options = self._options
-        if profile != self._restriction[0]:
-            options = {**options, "toolsets": None, "tools": None}
-        variant = Catalog(profile, read_only=read_only, allowed=allowed, **options)
-        variant._shared = self._shared
-        return variant
 
-
-class _Shared:
-    """What all variants of a catalog share: the handlers, created on first use, and each other."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._handlers: dict[str, Any] = {}
-        self._variants: dict[Restriction, Catalog] = {}
-        self._lock = threading.Lock()
-
-    def handlers(self, toolset: str) -> Any:
-        handlers = self._handlers.get(toolset)
-        if handlers is None:
-            with self._lock:
-                if toolset not in self._handlers:
-                    from importlib import import_module
-
-                    module = import_module(registry.TOOLSETS[toolset].handlers)
-                    self._handlers[toolset] = module.Handlers()
-                handlers = self._handlers[toolset]
-        return handlers
-
-    def variant(self, restriction: Restriction) -> Catalog:
-        with self._lock:
-            variant = self._variants.get(restriction)
-            if variant is None:
-                if len(self._variants) >= MAX_VARIANTS:
-                    self._variants.clear()
-                variant = self._catalog._build_variant(restriction)
-                self._variants[restriction] = variant
-            return variant
+@lru_cache(MAX_CATALOGS)
+def _cached_catalog(*, rename: tuple[tuple[str, str], ...], **options: Any) -> Catalog:
+    return Catalog(rename=dict(rename), **options)
 
 
 def _check_scope(tool: Tool, context: Context) -> None:
@@ -216,8 +161,19 @@ def _select_tools(
     if toolsets is None and tools is None:
         omitted = registry.OMITTED.get(profile, ())
         return [t for t in _tools_of(registry.PROFILES[profile]) if t.name not in omitted]
-    selection = _tools_of(_expand_toolsets(toolsets or ()))
-    selection += _tools_by_name(tools or (), {tool.name for tool in selection})
+    groups = {name: (name,) for name in registry.TOOLSETS} | {
+        "default": registry.PROFILES["default"],
+        "all": tuple(registry.TOOLSETS),
+    }
+    selected: set[str] = set()
+    for name in toolsets or ():
+        if name not in groups:
+            raise ValueError(f"there is no toolset {name!r}; toolsets: {', '.join(groups)}")
+        selected.update(groups[name])
+    selection = _tools_of(selected)
+    requested = {_with_underscores(name) for name in tools or ()}
+    _check_tool_names(requested)
+    selection += [_resolve(name, requested) for name in requested - {t.name for t in selection}]
     return [tool for tool in registry.all_tools() if tool in selection]
 
 
@@ -225,53 +181,15 @@ def _tools_of(toolsets: Collection[str]) -> list[Tool]:
     return [tool for tool in registry.all_tools() if tool.toolset in toolsets]
 
 
-def _expand_toolsets(names: Sequence[str]) -> set[str]:
-    toolsets: set[str] = set()
-    for name in names:
-        if name == "all":
-            toolsets.update(registry.TOOLSETS)
-        elif name == "default":
-            toolsets.update(registry.PROFILES["default"])
-        elif name in registry.TOOLSETS:
-            toolsets.add(name)
-        else:
-            valid_names = ", ".join((*registry.TOOLSETS, "default", "all"))
-            raise ValueError(f"there is no toolset {name!r}; toolsets: {valid_names}")
-    return toolsets
-
-
-def _tools_by_name(names: Sequence[str], present: set[str]) -> list[Tool]:
-    """The named tools, without those that are present already."""
-    requested = {_with_underscores(name) for name in names}
-    _check_tool_names(requested)
-    return [_resolve(name, requested) for name in requested - present]
-
-
 def _resolve(name: str, requested: set[str]) -> Tool:
     """The tool with this name. If two toolsets have one, prefer the toolset of which more tools are
     requested: `search` with `fetch` is the one of `research`."""
-    best: Tool | None = None
-    most_neighbours = -1
-    for toolset in registry.TOOLSETS.values():
-        neighbours = sum(tool.name in requested for tool in toolset.tools)
-        for tool in toolset.tools:
-            if tool.name == name and neighbours > most_neighbours:
-                best, most_neighbours = tool, neighbours
-    assert best is not None
-    return best
+    candidates = [tool for tool in registry.all_tools() if tool.name == name]
 
+    def neighbours(tool: Tool) -> int:
+        return sum(t.name in requested for t in registry.TOOLSETS[tool.toolset].tools)
 
-def _with_renamed(tools: list[Tool], unlisted: list[Tool], rename: Mapping[str, str]) -> list[Tool]:
-    """The tools, and unlisted ones that were given a name: those are listed."""
-    renamed = {_with_underscores(name) for name in rename}
-    return [*tools, *(tool for tool in unlisted if tool.name in renamed and tool not in tools)]
-
-
-def _first_of_each_name(tools: list[Tool]) -> list[Tool]:
-    first: dict[str, Tool] = {}
-    for tool in tools:
-        first.setdefault(tool.name, tool)
-    return list(first.values())
+    return max(candidates, key=neighbours)
 
 
 # -- names ---
@@ -291,7 +209,11 @@ def _name_tools(
         if names == "dotted" and tool.dotted is not None:
             own_name = tool.dotted
         name = prefix + rename.get(tool.name, own_name)
-        _check_characters(name, names)
+        if not 0 < len(name) <= MAX_NAME_LENGTH or not _CHARACTERS[names].issuperset(name):
+            raise ValueError(
+                f"{name!r} is not a valid tool name: "
+                f"use 1 to {MAX_NAME_LENGTH} letters, digits, '_' or '-'"
+            )
         if _with_underscores(name) in spellings:
             raise ValueError(f"two tools would be called {name!r}")
         spellings.add(_with_underscores(name))
@@ -306,28 +228,5 @@ def _check_tool_names(names: Collection[str], purpose: str = "") -> None:
             raise ValueError(f"there is no tool {name!r}{purpose}; tools: {', '.join(tool_names)}")
 
 
-def _check_characters(name: str, names: str) -> None:
-    if not 0 < len(name) <= MAX_NAME_LENGTH or not _CHARACTERS[names].issuperset(name):
-        raise ValueError(
-            f"{name!r} is not a valid tool name: "
-            f"use 1 to {MAX_NAME_LENGTH} letters, digits, '_' or '-'"
-        )
-
-
 def _with_underscores(name: str) -> str:
     return name.replace(".", "_")
-
-
-def _call_audited(
-    handler: Callable[[Context, dict[str, Any]], str | Answer],
-    tool: Tool,
-    context: Context,
-    arguments: dict[str, Any],
-) -> str | Answer:
-    from recollect.serve.mcp.auditing import record_call, tool_actor
-    from recollect.store.audit_log import acting
-
-    with acting(tool_actor(context)):
-        answer = handler(context, arguments)
-        record_call(tool, context, arguments)
-    return answer

@@ -1,5 +1,7 @@
 """MCP resources: conversations, notes and other items as Markdown, in parts if they are long.
 
+Results name them by URIs: `notes://id`, `chats://id#message`; `?start=` selects a later part.
+
 Stored text is data: it is bounded and sanitized, and what only people may see is masked or left
 out.
 """
@@ -7,28 +9,30 @@ out.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from recollect.errors import NotFound
-from recollect.knowledge.results import uri_of as item_uri
+from recollect.knowledge.results import SOURCES, uri_of
 from recollect.knowledge.retrieval import Retrieval
-from recollect.language.text import for_model, iso, storable, truncate
+from recollect.language.text import identifier, iso, storable, truncate
 from recollect.library import Library
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Passage, Summary, View
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter
-from recollect.serve.mcp.addresses import CHATS, Address, parse_address, parse_start
+from recollect.serve.links import conversation_url, item_url
+from recollect.serve.mcp.arguments import one_line, sanitize
 from recollect.serve.mcp.context import Context, ToolError
 from recollect.settings import LIMITS
 
+CHATS = "chats"
 SCHEME = "recollect"
 HOST = "conversation"
 PART_LENGTH = 100_000
 """Characters in one part of a conversation or item."""
 MESSAGE_LENGTH = 20_000
-TITLE_LENGTH = 200
 MESSAGES_AT_ONCE = 20
 CHARS_PER_TOKEN = 4
 MARKDOWN = "text/markdown"
@@ -62,6 +66,57 @@ ITEM_TEMPLATES: list[dict[str, Any]] = [
         ("prompts", "prompt"),
     )
 ]
+
+
+# -- addresses ---
+
+
+class Address(NamedTuple):
+    source: str
+    id: str
+    message: str = ""
+    start: int = 0
+
+    @property
+    def uri(self) -> str:
+        uri = uri_of(SOURCES[self.source], self.id, self.message)
+        if self.start:
+            uri += f"?start={self.start}"
+        return uri
+
+
+def parse_address(uri: str) -> Address | None:
+    """Parse the URI of an item; None if it is not one. Does not check that the item exists."""
+    source, separator, rest = uri.partition("://")
+    rest, _, query = rest.partition("?")
+    id_, _, message = rest.partition("#")
+    start = _parse_start(query)
+    if not separator or source not in SOURCES or not id_ or start is None:
+        return None
+    if message:
+        message = identifier(unquote(message))
+    return Address(source, identifier(unquote(id_)), message, start)
+
+
+def _parse_start(query: str) -> int | None:
+    """The value of `start` in the query of a URI, 0 without one; None if the query is invalid."""
+    try:
+        parameters = parse_qs(query, strict_parsing=bool(query), max_num_fields=1)
+    except ValueError:
+        return None
+    (start,) = parameters.pop("start", ["0"])
+    if parameters or not re.fullmatch(r"[0-9]{1,9}", start):
+        return None
+    return int(start)
+
+
+def console_url(context: Context, source: str, id_: str, message: str = "") -> str:
+    """The item's page in the console; empty if the server has no public address."""
+    if not context.base_url:
+        return ""
+    if source == CHATS:
+        return context.base_url.rstrip("/") + conversation_url(id_, m=message)
+    return context.base_url.rstrip("/") + item_url(source, id_)
 
 
 class Resource(NamedTuple):
@@ -106,12 +161,12 @@ def _describe(summary: Summary) -> dict[str, Any]:
         if summary.message_count == 1:
             contents = "1 message"
     else:
-        uri = item_uri(summary.kind, summary.id)
+        uri = uri_of(summary.kind, summary.id)
         contents = summary.kind
     resource: dict[str, Any] = {
         "uri": uri,
-        "name": _one_line(summary.title) or _one_line(summary.id),
-        "description": f"{contents}, from {_one_line(summary.source)}",
+        "name": one_line(summary.title) or one_line(summary.id),
+        "description": f"{contents}, from {one_line(summary.source)}",
         "mimeType": MARKDOWN,
     }
     last_modified = iso(summary.updated_at)
@@ -148,7 +203,7 @@ def _media_types(context: Context) -> str:
             counts = library.knowledge.media_types()
     except ToolError:
         counts = []
-    types = [{"media_type": _one_line(name), "count": count} for name, count in counts]
+    types = [{"media_type": one_line(name), "count": count} for name, count in counts]
     return json.dumps({"types": types, "suggested": MEDIA_TYPES})
 
 
@@ -161,10 +216,10 @@ def _item_markdown(library: Library, address: Address) -> str:
     meta, page = item["meta"], item["page"]
     created_at = meta["created_at"] or "unknown"
     paragraphs = [
-        f"# {_one_line(meta['title'] or '') or 'Untitled'}",
+        f"# {one_line(meta['title'] or '') or 'Untitled'}",
         f"Source: {address.source} · Created: {created_at} · Version: {meta['version']}",
         QUOTED_TEXT_WARNING,
-        _quote(_sanitize(item["content"])),
+        _quote(sanitize(item["content"])),
     ]
     next_offset = page["next_offset"]
     if next_offset is not None:
@@ -193,7 +248,7 @@ def _parse_conversation_uri(uri: str) -> Address | None:
     if (parts.scheme, parts.netloc.lower()) != (SCHEME, HOST) or "/" in parts.path[1:]:
         return None
     conversation = unquote(parts.path.removeprefix("/"))
-    start = parse_start(parts.query)
+    start = _parse_start(parts.query)
     if not conversation or start is None:
         return None
     return Address(CHATS, conversation, start=start)
@@ -237,8 +292,8 @@ def _heading(view: View, label: str) -> str:
     document = view.document
     created_at = iso(document.created_at) or "unknown"
     paragraphs = [
-        f"# {_one_line(label)}",
-        f"Created: {created_at} · From: {_one_line(document.source)} · {view.size}",
+        f"# {one_line(label)}",
+        f"Created: {created_at} · From: {one_line(document.source)} · {view.size}",
         QUOTED_TEXT_WARNING,
     ]
     return "\n\n".join(paragraphs)
@@ -250,28 +305,17 @@ def _message(context: Context, passage: Passage) -> str:
         return ""
     if not context.can_find(passage):
         return ""
-    content = _sanitize(passage.content[: 2 * MESSAGE_LENGTH]).strip()
+    content = sanitize(passage.content[: 2 * MESSAGE_LENGTH]).strip()
     if is_human_only(passage) and context.audience is not Audience.PERSON:
         content = MASK
-    heading = f"## {_one_line(passage.role or 'unknown')}"
+    heading = f"## {one_line(passage.role or 'unknown')}"
     if passage.author:
-        heading += f" ({_one_line(passage.author)})"
+        heading += f" ({one_line(passage.author)})"
     if passage.created_at:
         heading += f" · {iso(passage.created_at)}"
     return f"{heading}\n\n{_quote(truncate(content, MESSAGE_LENGTH))}"
 
 
-# -- text ---
-
-
 def _quote(content: str) -> str:
     """Markdown quotation, so that no message can pose as the next one."""
     return "\n".join(f"> {line}".rstrip() for line in content.splitlines())
-
-
-def _one_line(value: str) -> str:
-    return truncate(" ".join(_sanitize(value[: 4 * TITLE_LENGTH]).split()), TITLE_LENGTH)
-
-
-def _sanitize(value: str) -> str:
-    return for_model(storable(value))

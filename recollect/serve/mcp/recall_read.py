@@ -7,6 +7,7 @@ a space, so that no message can pose as another.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from recollect.errors import NotFound
 from recollect.language.text import for_model, storable
@@ -16,10 +17,16 @@ from recollect.model.documents import Passage, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.serve.masking import mask_passage
 from recollect.serve.mcp.context import Context
-from recollect.serve.mcp.span import span_that_fits
-from recollect.serve.mcp.tools.recall.budget import Budget, count_tokens, cut
-from recollect.serve.mcp.tools.recall.labels import day, heading, one_line, speaker
-from recollect.serve.mcp.tools.recall.references import Reference
+from recollect.serve.mcp.recall_lines import (
+    Budget,
+    Reference,
+    count_tokens,
+    cut,
+    day,
+    heading,
+    one_line,
+    speaker,
+)
 
 _AROUND = 40
 """Messages read before and after the requested one. Usually the budget is used up earlier."""
@@ -30,6 +37,27 @@ _MIN_PART = 40
 _MAX_CALL_LENGTH = 200
 _INDENTED_HEADING = re.compile(r"^ (?=#\d)", re.MULTILINE)
 _LOOKS_LIKE_HEADING = re.compile(r"^(?=#\d)", re.MULTILINE)
+
+
+def span_that_fits(costs: Sequence[int], middle: int, room: int) -> tuple[int, int]:
+    """The first and the last message of a span around the middle that costs at most `room`.
+
+    It grows in both directions in turn, and forward first.
+    """
+    first = last = middle
+    room -= costs[middle]
+    while True:
+        has_grown = False
+        if last + 1 < len(costs) and costs[last + 1] <= room:
+            last += 1
+            room -= costs[last]
+            has_grown = True
+        if first > 0 and costs[first - 1] <= room:
+            first -= 1
+            room -= costs[first]
+            has_grown = True
+        if not has_grown:
+            return first, last
 
 
 class Reading:
@@ -49,7 +77,7 @@ class Reading:
 
     def answer(self, max_tokens: int) -> str:
         budget = Budget(max_tokens, _REMARKS)
-        budget.add(heading(self._library, self._short_id, self._summary, self._summary.created_at))
+        budget.add(heading(self._library, self._summary, self._summary.created_at))
         reference = self._reference
         if reference.first is None:
             return self._forward(budget, 1, None)
