@@ -45,7 +45,7 @@ import recollect
 from bench import corpus
 from bench.corpus import SampleQuery
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.connection import connect
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from recollect.home_folder import KEYS, SERVER_DATABASE
 from recollect.library import Library
 from recollect.settings import default_user, place
 from recollect.store.errors import reason_of
-from recollect.store.sqlite.care.verification import check_small_database, reason_unreadable
+from recollect.store.sqlite.verification import check_small_database, reason_unreadable
 from recollect.store.values import Findings, Progress
 from recollect.transfer.archive import check_archive
 

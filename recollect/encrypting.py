@@ -39,11 +39,11 @@ from recollect.home_folder import (
 from recollect.passphrases import aes, require_strength, wrap_key
 from recollect.progress import Progress
 from recollect.store.durability import sync_file, sync_folder
-from recollect.store.sqlite.connections.connection import Connection, connect_with
-from recollect.store.sqlite.connections.database_errors import STORAGE_FULL, translate_error
-from recollect.store.sqlite.files import encryption
-from recollect.store.sqlite.files.encryption import DataKey, KeyFile, apply_key
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite import encryption
+from recollect.store.sqlite.connection import Connection, connect_with
+from recollect.store.sqlite.database_errors import STORAGE_FULL, translate_error
+from recollect.store.sqlite.encryption import DataKey, KeyFile, apply_key
+from recollect.store.sqlite.private_files import create_private_folder
 from recollect.transfer.archive_files import (
     ENCRYPTED_SUFFIX,
     EncryptedReader,

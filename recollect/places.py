@@ -163,7 +163,7 @@ def _address(where: Path | str, user: str) -> str:
     """The place of a library as people see it, without a password."""
     if isinstance(where, Path):
         return str(library_file(where, user))
-    from recollect.store.postgres.connections.server_errors import location_of
+    from recollect.store.postgres.server_errors import location_of
 
     return f"postgresql://{location_of(where)} (user {user})"
 
@@ -229,7 +229,7 @@ def exists(path_or_url: str | Path | None = None, user: str | None = None) -> bo
 
 def library_files(folder: Path) -> list[Path]:
     """The files of all libraries in a folder. A file that is lost is listed as well."""
-    from recollect.store.sqlite.care.verification import remains_of_library
+    from recollect.store.sqlite.verification import remains_of_library
 
     users = folder / USERS
     if not users.is_dir():
@@ -281,7 +281,7 @@ def change_signals(path_or_url: str | Path | None = None) -> ChangeSignals:
 
         return ChangeSignals()
     _postgres_store(where)
-    from recollect.store.postgres.connections.notifications import ChangeListener
+    from recollect.store.postgres.notifications import ChangeListener
 
     return ChangeListener(where)
 
@@ -291,7 +291,7 @@ def pool_statistics(path_or_url: str | Path | None = None) -> dict[str, int] | N
     where = place(path_or_url)
     if isinstance(where, Path):
         return None
-    from recollect.store.postgres.connections.pool import Pool
+    from recollect.store.postgres.pool import Pool
 
     return Pool.statistics(where)
 
@@ -300,7 +300,7 @@ def stop_waiting(path_or_url: str | Path | None = None) -> None:
     """Let this process end although it waits for a PostgreSQL server that is away."""
     where = place(path_or_url)
     if isinstance(where, str):
-        from recollect.store.postgres.connections.pool import Pool
+        from recollect.store.postgres.pool import Pool
 
         Pool.stop_waiting(where)
 
@@ -391,7 +391,7 @@ def _open_store(where: Path | str, user: str) -> Store:
     if isinstance(where, str):
         return _postgres_store(where)(where, user, read_only)
     from recollect.store.sqlite import SqliteStore
-    from recollect.store.sqlite.files.private_files import protect_library
+    from recollect.store.sqlite.private_files import protect_library
 
     if where.exists() and not where.is_dir():
         raise InvalidInput(f"{where} is not a folder, so libraries cannot be in it.")

@@ -28,8 +28,8 @@ from recollect.cli import doctor
 from recollect.importers.sandbox.files import Request
 from recollect.settings import SETTINGS
 from recollect.store.sqlite import store as sqlite_store
-from recollect.store.sqlite.connections.connection import Connection, connect
-from recollect.store.sqlite.files.encryption import is_encrypted
+from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.encryption import is_encrypted
 
 pytest_plugins = ["contracts.proof"]
 

@@ -34,11 +34,9 @@ from recollect.library import Library
 from recollect.model.forgetting import Selection
 from recollect.store.shared.database import Tables
 from recollect.store.shared.uploads import UploadFolder
-from recollect.store.sqlite.connections.connection import connect
-from recollect.store.sqlite.files import encryption
-from recollect.store.sqlite.files.encryption import ENCRYPTED, ENCRYPTING
-from recollect.store.sqlite.text import index_layout
-from recollect.store.sqlite.vectors import signs
+from recollect.store.sqlite import encryption, fts, vector_search
+from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.encryption import ENCRYPTED, ENCRYPTING
 from recollect.transfer.archive import check_archive
 from recollect.transfer.archive_files import EncryptedReader, EncryptedWriter
 from recollect.transfer.salvage import SalvageReport
@@ -375,17 +373,13 @@ def test_decrypting_gives_back_a_plain_home(home: Path, tmp_path: Path) -> None:
 
 
 @needs_encryption
-def test_the_text_index_of_an_encrypted_library_has_positions(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index_layout, "_MIN_PASSAGES_WITHOUT_POSITIONS", 0)
-
+def test_the_text_index_of_an_encrypted_library_has_positions(home: Path, tmp_path: Path) -> None:
     def has_positions() -> bool:
         with recollect.open(home, background=False) as library:
             library.index()
         assert hits(home, '"canaryword sings"') == ["m1"]
         with closing(connect(home / "users" / "default" / "library.db")) as db:
-            return index_layout.has_positions(db)
+            return fts.has_positions(db)
 
     fill(home, tmp_path / "transcripts")
     assert not has_positions()
@@ -444,9 +438,9 @@ def test_vectors_in_memory_follow_changes(
     home: Path, are_many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if are_many:
-        monkeypatch.setattr(signs, "ROWS_PER_BLOCK", 1)
-        monkeypatch.setattr(signs, "MIN_ROWS", 1)
-        monkeypatch.setattr(signs, "SEARCHES_WITHOUT_SIGNS", 0)
+        monkeypatch.setattr(vector_search, "ROWS_PER_BLOCK", 1)
+        monkeypatch.setattr(vector_search, "MIN_ROWS", 1)
+        monkeypatch.setattr(vector_search, "SEARCHES_WITHOUT_SIGNS", 0)
     encrypt_home(home, PASSPHRASE)
     question = "an animal that lives in the sea"
     with recollect.open(home, background=False) as library:

@@ -35,8 +35,8 @@ from recollect.model.search import Filter, Page, SearchOptions
 from recollect.models import embeddings as models
 from recollect.models import onnx, static
 from recollect.models.static import StaticModel
-from recollect.store.sqlite.volumes import plan
-from recollect.store.sqlite.volumes.index import VolumeIndex
+from recollect.store.sqlite import sealing
+from recollect.store.sqlite.volume_index import VolumeIndex
 
 sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
@@ -628,7 +628,7 @@ def test_volumes_are_sealed_in_the_background_with_embeddings_off(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
     library = background()
     fill(library)
     library.search("dog")
@@ -682,7 +682,7 @@ def test_closing_stops_the_background_indexer_between_two_batches(
 def test_closing_interrupts_the_sealing_of_a_volume(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
     started, resume = threading.Event(), threading.Event()
     rows = VolumeIndex._rows
 
@@ -985,7 +985,7 @@ def test_every_change_to_documents_wakes_the_background_indexer(
     monkeypatch.setattr(background_module, "PAUSE", 0.0)
     monkeypatch.setattr(background_module, "EXPIRY_INTERVAL", 0.0)
     monkeypatch.setattr(background_jobs, "_INTERVAL", 0.0)
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
     library = background()
     operations = Writers(library, tmp_path)
     indexer = library._background
@@ -1015,9 +1015,9 @@ TOGETHER = """
 import os, sys, recollect
 os.environ["RECOLLECT_INDEXING"] = "background"
 from recollect.index import refresh
-from recollect.store.sqlite.vectors import vector_upkeep
-from recollect.store.sqlite.volumes import plan
-plan.MIN_VOLUME_PASSAGES = 10
+from recollect.store.sqlite import vector_upkeep
+from recollect.store.sqlite import sealing
+sealing.MIN_VOLUME_PASSAGES = 10
 vector_upkeep._MIN_ROWS_TO_COPY = 1
 refresh._TEXTS_AT_ONCE = 4
 name = sys.argv[2]

@@ -13,8 +13,8 @@ import pytest
 import recollect
 from recollect.errors import SearchTimeout
 from recollect.settings import LIMITS
-from recollect.store.sqlite.passages import passage_queries
-from recollect.store.sqlite.passages.compression import Codec
+from recollect.store.sqlite import passages
+from recollect.store.sqlite.compression import Codec
 
 DOCS = Path(__file__).parents[1] / "docs"
 QUERIES = (
@@ -103,6 +103,6 @@ def test_literal_search_finds_what_like_finds(
 def test_a_literal_search_that_takes_too_long_is_an_error(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_queries, "LIMITS", replace(LIMITS, search_seconds=0.0))
+    monkeypatch.setattr(passages, "LIMITS", replace(LIMITS, search_seconds=0.0))
     with pytest.raises(SearchTimeout, match="took too long"):
         library.find_text("g h")

@@ -24,7 +24,7 @@ from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
 from recollect.model.search import Filter
 from recollect.models.stopping import Stop, never_stop
-from recollect.store.sqlite.volumes import plan
+from recollect.store.sqlite import sealing
 
 __all__ = ["server"]
 
@@ -367,7 +367,7 @@ def test_observing_stops_between_two_exchanges(library: Library) -> None:
 def test_observations_are_sealed_while_others_are_made(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 1)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 1)
     add_conversation(library)
     observing.catch_up(library._store)
     assert library._store.needs_refresh(), "few observations wait for the next indexing"

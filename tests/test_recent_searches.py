@@ -15,7 +15,7 @@ from recollect.search.candidates import deadline
 from recollect.search.passages import ranked_part
 from recollect.search.queries.terms import Term
 from recollect.settings import LIMITS
-from recollect.store.sqlite.passages import passage_queries
+from recollect.store.sqlite import passages
 
 FIRST = SearchOptions(limit=10)
 SECOND = replace(FIRST, offset=10)
@@ -107,7 +107,7 @@ def test_a_search_for_symbols_that_takes_too_long_returns_what_it_has_found(
 ) -> None:
     whole = library.search("=>", options=FIRST)
     assert (whole.total, whole.exact, whole.partial) == (40, True, False)
-    monkeypatch.setattr(passage_queries, "LIMITS", replace(LIMITS, search_seconds=-1.0))
+    monkeypatch.setattr(passages, "LIMITS", replace(LIMITS, search_seconds=-1.0))
     page = library.search("=>", options=FIRST)
     assert page.partial and not page.exact
     assert ids(page) == ids(whole)[:1]

@@ -22,7 +22,7 @@ from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.models import embeddings
 from recollect.search.candidates import pool, sizes
 from recollect.search.variants import concepts
-from recollect.store.sqlite.volumes import plan
+from recollect.store.sqlite import sealing
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)  # a Wednesday
 # Without vectors, with vectors, and with vectors and sealed volumes, which only SQLite has.
@@ -77,7 +77,7 @@ def ids(page: Page) -> list[str]:
 
 def seal(library: recollect.Library, monkeypatch: pytest.MonkeyPatch, smallest: int = 3) -> None:
     """Make sealed volumes, which normally need more messages, and vectors."""
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", smallest)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", smallest)
     library.index()
 
 

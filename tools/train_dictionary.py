@@ -1,4 +1,4 @@
-"""Train `texts-1.zdict`, the zstd dictionary in `store/sqlite/passages` that compresses messages.
+"""Train `texts-1.zdict`, the zstd dictionary in `store/sqlite` that compresses messages.
 
     python -m tools.train_dictionary [--folder FOLDER] [--check]
 

@@ -31,9 +31,8 @@ from recollect.home_folder import (
 )
 from recollect.settings import READ_ONLY
 from recollect.store.durability import sync_folder
-from recollect.store.sqlite.files.encryption import copy_key_file
-from recollect.store.sqlite.files.file_lock import file_lock
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite.encryption import copy_key_file
+from recollect.store.sqlite.private_files import create_private_folder, file_lock
 
 TEMPORARY = ".tmp"
 """The suffix of files that are not complete."""

@@ -28,14 +28,14 @@ from recollect.errors import DamagedBackup, DamagedLibrary, InvalidInput, NotFou
 from recollect.home_folder import KEY_FILE
 from recollect.places import library_file, move
 from recollect.progress import Progress, ignore_progress
-from recollect.store.sqlite.connections.database_errors import translate_error
-from recollect.store.sqlite.files.encryption import (
+from recollect.store.sqlite.database_errors import translate_error
+from recollect.store.sqlite.encryption import (
     copy_key_file,
     find_key_file,
     read_key_file,
     write_plain_mark,
 )
-from recollect.store.sqlite.files.snapshot import (
+from recollect.store.sqlite.verification import (
     check_database_copy,
     check_library_copy,
     copy_database,

@@ -42,7 +42,7 @@ from recollect.passphrases import (
     wrap_key,
 )
 from recollect.store.durability import sync_folder
-from recollect.store.sqlite.files.file_lock import file_lock
+from recollect.store.sqlite.private_files import file_lock
 
 CONFIG = "recollect-backups.json"
 FORMAT = 1

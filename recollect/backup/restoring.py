@@ -33,8 +33,8 @@ from recollect.places import abort_move, library_file, move
 from recollect.progress import Progress
 from recollect.settings import READ_ONLY
 from recollect.store.durability import sync_file, sync_folder
-from recollect.store.sqlite.connections.database_errors import translate_error
-from recollect.store.sqlite.files.encryption import apply_key, data_key, read_key_file
+from recollect.store.sqlite.database_errors import translate_error
+from recollect.store.sqlite.encryption import apply_key, data_key, read_key_file
 from recollect.store.sqlite.schema import VERSION
 
 _UNCHANGED = "Nothing was restored or changed."

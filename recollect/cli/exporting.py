@@ -22,7 +22,7 @@ from recollect.model.documents import Document
 from recollect.places import exists, open, record, salvage
 from recollect.settings import place
 from recollect.store.audit_log import EXPORT, Entry
-from recollect.store.sqlite.files.encryption import copy_key_file
+from recollect.store.sqlite.encryption import copy_key_file
 from recollect.store.values import OnDamage
 from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 

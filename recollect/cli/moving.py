@@ -28,7 +28,7 @@ from recollect.passphrases import read_passphrase
 from recollect.places import abort_move, move, open, record, reopen, salvage
 from recollect.settings import PASSPHRASE_FILE, default_user, place
 from recollect.store.audit_log import MOVE, Entry
-from recollect.store.sqlite.files.encryption import configured_passphrase
+from recollect.store.sqlite.encryption import configured_passphrase
 from recollect.store.values import Contents
 from recollect.transfer.moving import MoveResult
 from recollect.transfer.salvage import Loss, SalvageReport

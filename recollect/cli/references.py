@@ -20,7 +20,7 @@ from recollect.home_folder import RESULTS
 from recollect.library import Library
 from recollect.places import library_file
 from recollect.settings import READ_ONLY, default_user, home, place
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite.private_files import create_private_folder
 
 REFERENCE = "a number of the last search or list, an id, or the beginning of an id"
 """The help of an argument that `resolve` understands."""
@@ -116,7 +116,7 @@ def _results_file(arguments: argparse.Namespace) -> Path:
 
 def _encrypt(file: Path, data: bytes) -> bytes:
     """In an encrypted home, ids are encrypted, too: they may say what a conversation is about."""
-    from recollect.store.sqlite.files.encryption import cipher
+    from recollect.store.sqlite.encryption import cipher
 
     aes = cipher(file.parent)
     if aes is None:
@@ -128,7 +128,7 @@ def _encrypt(file: Path, data: bytes) -> bytes:
 
 def _decrypt(file: Path, data: bytes) -> bytes:
     """Raises ValueError if it was encrypted with another key, or not encrypted."""
-    from recollect.store.sqlite.files.encryption import cipher
+    from recollect.store.sqlite.encryption import cipher
 
     aes = cipher(file.parent)
     if aes is None:

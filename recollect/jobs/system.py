@@ -22,8 +22,8 @@ from recollect.store.shared.database import SharedDatabase
 from recollect.store.shared.jobs import Jobs
 from recollect.store.shared.open_libraries import OpenLibraries
 from recollect.store.shared.uploads import UploadFolder, Uploads, UploadTable
-from recollect.store.sqlite.files.encryption import data_key
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite.encryption import data_key
+from recollect.store.sqlite.private_files import create_private_folder
 
 IMPORTS, INDEX, TASKS = "imports", "index", "tasks"
 LANES = (IMPORTS, INDEX, TASKS)

@@ -45,7 +45,7 @@ from recollect.settings import (
     PASSPHRASE_FILE,
 )
 from recollect.store.api_keys import ApiKeys
-from recollect.store.sqlite.files.encryption import configured_passphrase, is_encrypted
+from recollect.store.sqlite.encryption import configured_passphrase, is_encrypted
 
 KEEP_ALIVE_SECONDS = 15
 BACKLOG = 1024

@@ -15,8 +15,7 @@ from pathlib import Path
 from recollect.settings import LIMITS
 from recollect.store.audit_log import AuditLogs, Entry, Head, Record, chain
 from recollect.store.durability import sync_file
-from recollect.store.sqlite.files.file_lock import file_lock
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite.private_files import create_private_folder, file_lock
 
 _FILES = 8  # the limit is divided by this
 _TAIL_BYTES = 65_536  # a record is much shorter

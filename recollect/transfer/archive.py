@@ -25,11 +25,11 @@ import apsw
 
 from recollect.errors import DamagedLibrary, InvalidInput, NotFound, RecollectError
 from recollect.language.text import truncate
-from recollect.store.sqlite.care.verification import check_small_database
-from recollect.store.sqlite.connections.connection import Connection, connect
-from recollect.store.sqlite.connections.database_errors import translate_error
-from recollect.store.sqlite.files.encryption import cipher, is_encrypted
-from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
+from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.database_errors import translate_error
+from recollect.store.sqlite.encryption import cipher, is_encrypted
+from recollect.store.sqlite.private_files import create_private_folder, protect_file
+from recollect.store.sqlite.verification import check_small_database
 from recollect.transfer.archive_files import (
     ENCRYPTED_SUFFIX,
     EncryptedReader,

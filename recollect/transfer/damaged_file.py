@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from recollect.errors import DamagedLibrary
-from recollect.store.sqlite.files.encryption import data_key
+from recollect.store.sqlite.encryption import data_key
 
 TABLE_LEAF, TABLE_INTERIOR = 0x0D, 0x05
 INDEX_LEAF, INDEX_INTERIOR = 0x0A, 0x02

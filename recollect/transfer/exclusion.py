@@ -26,7 +26,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Problem
 from recollect.settings import EXCLUDE, READ_ONLY, home
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite.private_files import create_private_folder
 
 MARKERS = (
     "DO NOT INDEX THIS CHAT",

@@ -24,7 +24,7 @@ from recollect.model.receipts import Counts, FileReceipt, Problem, Receipt
 from recollect.model.sources import RECOLLECT
 from recollect.progress import Progress
 from recollect.store.base import Store
-from recollect.store.sqlite.files.file_lock import file_lock
+from recollect.store.sqlite.private_files import file_lock
 from recollect.store.values import SaveResult
 from recollect.transfer.exclusion import Exclusion, configured_exclusion, is_agent
 

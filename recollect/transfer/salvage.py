@@ -30,7 +30,7 @@ from recollect.store.sql.encoding import (
     matches_digest,
     passage_row,
 )
-from recollect.store.sqlite.passages.compression import Codec, unpack_id
+from recollect.store.sqlite.compression import Codec, unpack_id
 from recollect.store.values import Batch
 from recollect.transfer.damaged_file import Cell, Malformed, Pages, find_rows, read_index, read_row
 

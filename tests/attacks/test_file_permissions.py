@@ -12,7 +12,7 @@ import pytest
 
 import recollect
 from recollect.home_folder import has_other_entries
-from recollect.store.sqlite.volumes import plan
+from recollect.store.sqlite import sealing
 from recollect.transfer.archive import Stamp
 
 
@@ -41,7 +41,7 @@ def fill(home: Path) -> None:
 
 
 def test_a_new_home_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
     home = tmp_path / "deep" / "home"
     fill(home)
     assert (home / "users" / "default" / "index" / "volumes").is_dir()

@@ -17,7 +17,7 @@ from recollect.index import background
 from recollect.index.refresh import has_work
 from recollect.library import Library
 from recollect.models import embeddings as models
-from recollect.store.sqlite.volumes import plan
+from recollect.store.sqlite import sealing
 
 FRESH = "fresh"
 """Nothing is indexed beyond what saving does."""
@@ -44,7 +44,7 @@ def activate(state: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if state == SEALED:
         monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "off")
         # SQLite seals only large libraries, and those of tests are small.
-        monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 1)
+        monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 1)
     if state == BACKGROUND:
         monkeypatch.setenv("RECOLLECT_INDEXING", "background")
         # Tests write and then wait for the index, message by message.

@@ -15,9 +15,8 @@ from recollect.cli import main
 from recollect.library import Library
 from recollect.model.search import SearchOptions
 from recollect.places import library_file
-from recollect.store.sqlite.files import checksums
-from recollect.store.sqlite.volumes import plan
-from recollect.store.sqlite.volumes.format import MANIFEST
+from recollect.store.sqlite import checksums, sealing
+from recollect.store.sqlite.volume import MANIFEST
 
 TOPICS = ["dog", "invoice", "guitar", "rain", "bread", "flight", "exam", "garden"]
 
@@ -25,7 +24,7 @@ TOPICS = ["dog", "invoice", "guitar", "rain", "bread", "flight", "exam", "garden
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A library with a volume and vectors."""
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
     home = tmp_path / "home"
     with open_library(home) as library:
         messages = [

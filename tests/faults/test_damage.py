@@ -27,8 +27,8 @@ from recollect.places import library_file, salvage
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.rest import service_routes
-from recollect.store.sqlite.connections.connection import connect
-from recollect.store.sqlite.passages.compression import unpack_ids
+from recollect.store.sqlite.compression import unpack_ids
+from recollect.store.sqlite.connection import connect
 from recollect.transfer.damaged_file import Pages, cell_head, local_bytes
 from recollect.transfer.salvage import SalvageReport, find_table_rows, read_columns
 

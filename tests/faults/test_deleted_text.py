@@ -33,9 +33,9 @@ from recollect.serve.identity.accounts import new_key
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import new_session
 from recollect.store.base import Store
-from recollect.store.sqlite.connections.connection import connect
-from recollect.store.sqlite.files.file_lock import file_lock
-from recollect.store.sqlite.volumes import plan
+from recollect.store.sqlite import sealing
+from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.private_files import file_lock
 
 CANARY = "quicksilverword"
 TITLE = "Zanzibar itinerary"
@@ -109,7 +109,7 @@ def forbid_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("template") / "home"
     with pytest.MonkeyPatch.context() as patch, recollect.open(home, "default") as library:
-        patch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
+        patch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
         fill(library)
     assert list((library_file(home, "default").parent / "index" / "volumes").iterdir())
     return home
@@ -185,7 +185,7 @@ def test_no_byte_of_forgotten_text_stays_at_any_size(
 KILLED_WHILE_FORGETTING = """
 import os, sys, recollect
 from recollect.model.forgetting import Selection
-from recollect.store.sqlite.connections import transactions
+from recollect.store.sqlite import transactions
 clear = transactions.clear_free_space
 def clear_and_die(path):
     if sys.argv[2] == "after":

@@ -16,7 +16,7 @@ import recollect
 from recollect.cli import main
 from recollect.library import Library
 from recollect.places import library_file
-from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.connection import connect
 from recollect.transfer.archive import Archive
 
 Doctor = Callable[..., dict[str, Any]]

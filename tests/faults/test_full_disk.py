@@ -20,7 +20,7 @@ from recollect.places import keys
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key
-from recollect.store.postgres.connections.server_errors import explain_error
+from recollect.store.postgres.server_errors import explain_error
 
 LONG = "harbour crane " * 20_000
 

@@ -27,7 +27,7 @@ from recollect.serve.http.jobs import DONE, QUEUED, RUNNING
 from recollect.serve.http.service import Service
 from recollect.store.shared.database import SharedDatabase, Tables
 from recollect.store.shared.jobs import TABLES, Jobs
-from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite.connection import connect
 
 ATTACKS = str(Path(__file__).parents[1] / "attacks")
 HARMLESS = b"# Walrus"

@@ -29,10 +29,10 @@ CUTS = max(1, KILLS // 10)
 
 WRITER = """
 import sys, recollect
-from recollect.store.sqlite.files import log_file
+from recollect.store.sqlite import transactions
 home, name, count, flushing = sys.argv[1:]
 if flushing == "off":
-    log_file._flush = lambda handle: None
+    transactions._flush = lambda handle: None
 library = recollect.open(home)
 library.add_conversation(name, "Power")
 for n in range(int(count)):

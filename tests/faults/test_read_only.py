@@ -24,7 +24,7 @@ from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import check, new_key
 from recollect.serve.identity.principal import Principal
 from recollect.serve.identity.sessions import check_session, new_session
-from recollect.store.sqlite.connections.connection import Connection
+from recollect.store.sqlite.connection import Connection
 
 
 def fill(home: Path) -> None:

@@ -15,9 +15,8 @@ import pytest
 
 from bench.contention import measure
 from recollect.model.documents import Document, Passage
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.connections import transactions
-from recollect.store.sqlite.connections.transactions import Connections
+from recollect.store.sqlite import SqliteStore, transactions
+from recollect.store.sqlite.transactions import Connections
 
 SECONDS = float(os.environ.get("SECONDS", "0.5"))
 

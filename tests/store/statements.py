@@ -15,8 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from recollect.store.postgres.connections.connection import Connection
-from recollect.store.postgres.connections.parameters import number_parameters
+from recollect.store.postgres.connection import Connection, number_parameters
 
 Statement = tuple[str, Sequence[Any]]
 _PARTITION = re.compile(r"_(\d+)$")

@@ -12,9 +12,8 @@ import pytest
 
 from recollect.errors import OutdatedPosition
 from recollect.model.documents import Document, Passage
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.passages import appending
+from recollect.store.sqlite import SqliteStore, appending
+from recollect.store.sqlite.connection import Connection
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 PARENT = "0b9e4a52-6f0e-4c2b-9b39-3f1d2c6a7e11"

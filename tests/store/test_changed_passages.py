@@ -8,8 +8,7 @@ from messages import conversation, message
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
 from recollect.model.search import Filter
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.volumes import changed_passages, plan
+from recollect.store.sqlite import SqliteStore, sealing, volume_index
 
 EVERYTHING = Filter(kinds=(), hidden=True)
 
@@ -17,8 +16,8 @@ EVERYTHING = Filter(kinds=(), hidden=True)
 @pytest.fixture
 def store(sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
     """Forty sealed messages, of which three have changed since."""
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 4)
-    monkeypatch.setattr(plan, "_STALE_SHARE", 2)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 4)
+    monkeypatch.setattr(sealing, "_STALE_SHARE", 2)
     messages = [message(f"m{n}", f"the walrus swims, old{n}x", minutes=n) for n in range(40)]
     sqlite_store.save([conversation(*messages)])
     sqlite_store.refresh()
@@ -65,9 +64,9 @@ def test_changed_messages_are_found_by_their_new_words(store: SqliteStore) -> No
 def test_changed_messages_that_are_too_long_are_found_by_fts5(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changed_passages, "_MAX_CHARACTERS", 30)
+    monkeypatch.setattr(volume_index, "_MAX_CHANGED_CHARACTERS", 30)
     with store._connections.read() as db:
-        assert len(changed_passages.changed_passages(db).texts) == 1
+        assert len(volume_index._changed_passages(db)[1]) == 1
         check_queries(store)
 
 

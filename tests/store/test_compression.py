@@ -14,11 +14,9 @@ from recollect.errors import Conflict, DamagedLibrary
 from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.search import Filter
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.care import compaction
-from recollect.store.sqlite.connections.connection import connect
-from recollect.store.sqlite.passages import compression
-from recollect.store.sqlite.passages.compression import Codec, pack_id
+from recollect.store.sqlite import SqliteStore, compression
+from recollect.store.sqlite.compression import Codec, pack_id
+from recollect.store.sqlite.connection import connect
 
 LONG = "The tram to the castle leaves from the market square every twelve minutes. " * 4
 METADATA = {"request_id": "4fbb2c1e", "status": "finished_successfully", "weight": 1.0}
@@ -172,68 +170,3 @@ def test_verify_names_messages_that_cannot_be_decompressed(store: SqliteStore, p
     assert "m0" in " ".join(store.verify().damaged)
     with pytest.raises(DamagedLibrary, match="doctor"):
         store.document("c1")
-
-
-# -- merging the text index ---
-
-
-def segments(path: Path) -> int:
-    db = connect(path)
-    count: int = db.get("select count(distinct segid) from passage_text_idx")
-    db.close()
-    return count
-
-
-def grow(store: SqliteStore, first: int, last: int) -> None:
-    """Save conversations one by one, each of which becomes a segment of the text index."""
-    for number in range(first, last):
-        store.save([conversation(f"{LONG} word{number}", id=f"c{number}")])
-
-
-def test_the_text_index_is_merged_when_the_library_has_doubled(
-    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compaction, "_MIN_PASSAGES_TO_MERGE", 10)
-    monkeypatch.setattr(compaction, "_PAGES_PER_MERGE", 1)
-    grow(store, 0, 9)
-    store.refresh()
-    assert segments(path) == 9
-    for first, last, count in ((9, 12, 1), (12, 20, 9), (20, 24, 1)):
-        grow(store, first, last)
-        store.refresh()
-        assert segments(path) == count
-        assert store.count(parse("castle"), Filter())[0] == last
-        assert [store.count(parse(f"word{n}"), Filter())[0] for n in range(last)] == [1] * last
-        assert not store.needs_refresh()
-        assert store.verify().healthy
-
-
-def test_merging_the_text_index_can_be_interrupted(
-    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compaction, "_MIN_PASSAGES_TO_MERGE", 10)
-    monkeypatch.setattr(compaction, "_PAGES_PER_MERGE", 1)
-    for number in range(12):
-        words = " ".join(f"w{number}x{n}" for n in range(2_000))
-        store.save([conversation(f"castle {words}", id=f"c{number}")])
-    budget = iter(range(3))
-    compaction.merge_text_index(store._connections, lambda: next(budget, None) is None)
-    assert segments(path) > 1
-    assert store.count(parse("castle"), Filter())[0] == 12
-    grow(store, 12, 14)
-    store.refresh()
-    assert segments(path) == 1
-    assert store.count(parse("castle"), Filter())[0] == 14
-    assert store.count(parse("w7x1999"), Filter())[0] == 1
-    assert store.verify().healthy
-
-
-def test_deleted_words_are_in_no_file_after_the_text_index_was_merged(
-    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compaction, "_MIN_PASSAGES_TO_MERGE", 10)
-    grow(store, 0, 12)
-    store.save([conversation("the o1xsecret of many words", id="secret")])
-    store.refresh()
-    store.delete("secret")
-    assert not [f for f in path.parent.rglob("*") if f.is_file() and b"o1xsec" in f.read_bytes()]

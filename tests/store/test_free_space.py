@@ -6,8 +6,8 @@ import random
 from contextlib import closing
 from pathlib import Path
 
-from recollect.store.sqlite.connections.connection import connect
-from recollect.store.sqlite.files.free_space import clear_free_space
+from recollect.store.sqlite.connection import connect
+from recollect.store.sqlite.free_space import clear_free_space
 
 
 def test_copies_of_rows_that_were_moved_are_cleared(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from messages import NOON, conversation, message
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.sqlite.passages import documents_with_passages
+from recollect.store.sqlite import filters
 from recollect.store.values import list_start
 
 ROLES = ("user", "assistant", "tool", "narrator", "r" * 201, None)
@@ -56,7 +56,7 @@ def passes(passage: Passage, filter: Filter) -> bool:
 def test_long_lists_have_the_conversations_with_a_matching_message(
     store: Store, monkeypatch: pytest.MonkeyPatch, most_checked: int
 ) -> None:
-    monkeypatch.setattr(documents_with_passages, "MAX_LISTED_DOCUMENTS", most_checked)
+    monkeypatch.setattr(filters, "MAX_LISTED_DOCUMENTS", most_checked)
     generator = random.Random(3)
     conversations = {}
     for number in range(40):

@@ -13,8 +13,7 @@ import pytest
 
 from recollect.errors import RecollectError, StorageFull
 from recollect.model.documents import Document, Passage
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.files import log_file
+from recollect.store.sqlite import SqliteStore, transactions
 
 Flush = Callable[[int], None]
 
@@ -28,7 +27,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 @pytest.fixture
 def flush_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Flush], None]:
-    return lambda flush: monkeypatch.setattr(log_file, "_flush", flush)
+    return lambda flush: monkeypatch.setattr(transactions, "_flush", flush)
 
 
 def append(store: SqliteStore, id: str) -> None:

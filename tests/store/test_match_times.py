@@ -14,7 +14,7 @@ from recollect.language.text import micros
 from recollect.model.search import Filter
 from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
-from recollect.store.sqlite.volumes import plan
+from recollect.store.sqlite import sealing
 from recollect.store.values import NO_TIME, TimedMatches
 
 MANY = 100_000
@@ -66,8 +66,8 @@ def test_an_agent_does_not_get_the_times_of_human_only_messages(store: Store) ->
 def test_matches_with_times_are_those_of_a_search(
     store: Store, sealed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
-    monkeypatch.setattr(plan, "MAX_VOLUME_PASSAGES", 40)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
+    monkeypatch.setattr(sealing, "MAX_VOLUME_PASSAGES", 40)
     store.save(random_documents(random.Random(0), 40))
     if sealed:
         store.refresh()

@@ -19,8 +19,7 @@ from recollect.store.abbreviations import AbbreviatedStore
 from recollect.store.sql.reading import lookup
 from recollect.store.sql.writing import changes
 from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.connections.connection import Connection, connect
-from recollect.store.sqlite.passages.compression import (
+from recollect.store.sqlite.compression import (
     pack_id,
     ranges_of_ids,
     unpack_ids,

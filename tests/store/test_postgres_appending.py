@@ -19,7 +19,7 @@ from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore, appending
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.vocabulary import Vocabulary
 from recollect.store.sql.copying import closing

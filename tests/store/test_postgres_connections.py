@@ -44,10 +44,9 @@ from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.connections import pool, transactions
-from recollect.store.postgres.connections.capabilities import Server
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres import PostgresStore, pool, transactions
+from recollect.store.postgres.capabilities import Server
+from recollect.store.postgres.connection import Connection
 from recollect.store.sql import store as store_reads
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)

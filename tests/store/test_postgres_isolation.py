@@ -42,7 +42,7 @@ from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.cluster import is_distributed
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.schema import APPEND_ONLY
 
 CANARY = "zebracanary"
@@ -1205,8 +1205,8 @@ def pair(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Libra
     # The machine may be busy, so searches have time.
     limits = replace(LIMITS, server_connections=2, search_seconds=60.0)
     for module in (
-        "postgres.connections.transactions",
-        "postgres.connections.pool",
+        "postgres.transactions",
+        "postgres.pool",
         "sql.store",
     ):
         monkeypatch.setattr(f"recollect.store.{module}.LIMITS", limits)

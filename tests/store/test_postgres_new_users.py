@@ -14,7 +14,7 @@ from recollect.language.queries.query import parse
 from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 
 CONVERSATIONS = 40
 MESSAGES = 30  # in each

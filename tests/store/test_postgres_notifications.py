@@ -11,8 +11,8 @@ import pytest
 
 import recollect
 from recollect.places import change_signals
-from recollect.store.postgres.connections import notifications
-from recollect.store.postgres.connections.notifications import (
+from recollect.store.postgres import notifications
+from recollect.store.postgres.notifications import (
     CHANNEL,
     ChangeListener,
     ChangeSender,

@@ -17,7 +17,7 @@ from recollect.errors import StoreUnavailable
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore, vectors
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.values import Space
 
 

@@ -413,11 +413,10 @@ def check_every_kind_of_search(mixed: Store, filter: Filter, expected: str) -> N
 
 def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make SQLite seal its index into volumes."""
-    from recollect.store.sqlite.vectors import vector_search, vector_upkeep
-    from recollect.store.sqlite.volumes import plan
+    from recollect.store.sqlite import sealing, vector_search, vector_upkeep
 
     for name in ("MIN_VOLUME_PASSAGES", "MAX_VOLUME_PASSAGES"):
-        monkeypatch.setattr(plan, name, 3)
+        monkeypatch.setattr(sealing, name, 3)
     monkeypatch.setattr(vector_search, "_MAX_PASSAGES_READ_SINGLY", 0)
     monkeypatch.setattr(vector_upkeep, "_MIN_ROWS_TO_COPY", 1)
     store.refresh()
@@ -435,7 +434,7 @@ def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
 
 
 def test_only_the_ranges_with_matching_keys_are_searched() -> None:
-    from recollect.store.sqlite.passages.key_ranges import ranges_with_keys
+    from recollect.store.sqlite.scans import ranges_with_keys
 
     assert ranges_with_keys((1, 10), None) == [(1, 10)]
     assert ranges_with_keys((5, 9), [1, 2, 20]) == []

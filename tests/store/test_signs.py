@@ -14,11 +14,7 @@ from random_libraries import random_documents, random_filter
 from random_vectors import conversation, embed_all, keys, unit
 
 from recollect.model.search import Filter
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.vectors import signs, vector_search
-from recollect.store.sqlite.vectors.signs import SpaceSigns
-from recollect.store.sqlite.vectors.space_files import SpaceFiles
-from recollect.store.sqlite.vectors.vector_scan import NearestPassages
+from recollect.store.sqlite import SqliteStore, vector_search
 from recollect.store.values import Space
 
 BLOCK = 128
@@ -26,9 +22,9 @@ BLOCK = 128
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signs, "ROWS_PER_BLOCK", BLOCK)
-    monkeypatch.setattr(signs, "MIN_ROWS", BLOCK)
-    monkeypatch.setattr(signs, "SEARCHES_WITHOUT_SIGNS", 2)
+    monkeypatch.setattr(vector_search, "ROWS_PER_BLOCK", BLOCK)
+    monkeypatch.setattr(vector_search, "MIN_ROWS", BLOCK)
+    monkeypatch.setattr(vector_search, "SEARCHES_WITHOUT_SIGNS", 2)
     monkeypatch.setattr(vector_search, "_MAX_PASSAGES_READ_SINGLY", 0)
 
 
@@ -59,7 +55,7 @@ def test_a_search_by_signs_finds_what_an_exact_comparison_finds(sqlite_store: Sq
 def test_signs_stay_true_when_vectors_are_added_deleted_and_replaced(
     sqlite_store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signs, "ROWS_PER_RESULT", 10)
+    monkeypatch.setattr(vector_search, "ROWS_PER_RESULT", 10)
     store = sqlite_store
     store.save(random_documents(Random(5), 400))
     space = store.add_space("test", "1", 64, None)
@@ -104,13 +100,13 @@ def test_few_rows_are_compared_but_nearly_all_of_the_nearest_are_among_them(
     embed_all(store, space, unit(1, 4_000, 256))
     store.refresh()
     compared: list[int] = []
-    add = NearestPassages.add
+    products = vector_search.products
 
-    def add_counted(nearest: NearestPassages, columns: Any, scores: NDArray[np.float32]) -> None:
-        compared.append(len(scores))
-        add(nearest, columns, scores)
+    def count_products(query: Any, integers: NDArray[np.int8]) -> NDArray[np.float32]:
+        compared.append(len(integers))
+        return products(query, integers)
 
-    monkeypatch.setattr(NearestPassages, "add", add_counted)
+    monkeypatch.setattr(vector_search, "products", count_products)
     queries = unit(2, 40, 256)
     for query in queries:  # until all blocks have signs
         store.nearest(space, query, Filter(), 10)
@@ -135,26 +131,3 @@ def test_a_space_whose_sample_is_not_like_the_other_rows_is_searched(
     for _ in range(20):
         hits = keys(store.nearest(space, vectors[0], Filter(), 5))
         assert hits == compared_one_by_one(store, space, vectors[0], Filter())[:5]
-
-
-def test_each_search_adds_a_block_after_the_first(sqlite_store: SqliteStore, path: Path) -> None:
-    store = sqlite_store
-    store.save([conversation("c", *(message(f"m{n}", "x") for n in range(3 * BLOCK + 1)))])
-    space = store.add_space("test", "1", 8, None)
-    embed_all(store, space, unit(1, 3 * BLOCK + 1, 8))
-    store.refresh()
-    rows = SpaceFiles(path.with_name("index") / "vectors", space)
-    space_signs = SpaceSigns()
-    lengths = [len(space_signs.of(rows)) for _ in range(7)]
-    assert lengths == [0, 0, BLOCK, 2 * BLOCK, 3 * BLOCK, 3 * BLOCK, 3 * BLOCK]
-
-
-def test_small_spaces_are_compared_completely(sqlite_store: SqliteStore, path: Path) -> None:
-    store = sqlite_store
-    store.save([conversation("c", *(message(f"m{n}", "x") for n in range(BLOCK - 1)))])
-    space = store.add_space("test", "1", 8, None)
-    embed_all(store, space, unit(1, BLOCK - 1, 8))
-    store.refresh()
-    rows = SpaceFiles(path.with_name("index") / "vectors", space)
-    space_signs = SpaceSigns()
-    assert [len(space_signs.of(rows)) for _ in range(4)] == [0, 0, 0, 0]

@@ -17,10 +17,9 @@ from recollect.language.queries.query import parse
 from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.settings import LIMITS, Limits
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.connections.connection import connect
+from recollect.store.sqlite import SqliteStore, text_index
+from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.schema import VERSION, create, is_created
-from recollect.store.sqlite.text import text_index
 
 
 @pytest.fixture
@@ -85,21 +84,17 @@ def test_only_sqlite_opens_the_database_file() -> None:
     source = Path(__file__).parents[2] / "recollect"
     for file in (source / "store").rglob("*.py"):
         # These have files of their own.
-        if (
-            file.name
-            in (
-                "writable_space_files.py",
-                "file_lock.py",
-                "compression.py",
-                "checksums.py",
-                "durability.py",  # files that no connection has open
-                "audit_files.py",
-                "encryption.py",  # the key file
-                "uploads.py",  # the uploaded files
-                "log_file.py",  # the write-ahead log, on which SQLite has no locks
-            )
-            or file.parent.name == "volumes"
-        ):
+        if file.name in (
+            "vector_files.py",
+            "private_files.py",
+            "compression.py",
+            "checksums.py",
+            "durability.py",  # files that no connection has open
+            "audit_files.py",
+            "encryption.py",  # the key file
+            "uploads.py",  # the uploaded files
+            "transactions.py",  # the write-ahead log, on which SQLite has no locks
+        ) or file.name.startswith(("volume", "index_folder")):
             continue
         if "postgres" in file.relative_to(source).parts:
             continue
@@ -321,7 +316,7 @@ def test_a_writer_waits_for_another_process_instead_of_failing(
 def test_a_writer_that_waits_too_long_raises_store_busy(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.store.sqlite.connections import connection
+    from recollect.store.sqlite import connection
 
     store.save([conversation("start")])
     store._connections._close_writer()  # the next one has the limit below

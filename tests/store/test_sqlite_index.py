@@ -34,17 +34,22 @@ from recollect.models.embeddings import STATIC
 from recollect.store.sql.reading import lookup
 from recollect.store.sql.vectors import spaces
 from recollect.store.sql.writing import changes
-from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite import (
+    SqliteStore,
+    fts,
+    private_files,
+    sealing,
+    vector_files,
+    vector_rows,
+    vector_upkeep,
+    volume_queries,
+)
 from recollect.store.sqlite import store as sqlite_store_module
-from recollect.store.sqlite.files import file_lock
-from recollect.store.sqlite.passages.key_ranges import KeyRange
-from recollect.store.sqlite.text import fts_match
-from recollect.store.sqlite.vectors import space_files, vector_search, vector_table, vector_upkeep
-from recollect.store.sqlite.volumes import best_matches, plan, queries
-from recollect.store.sqlite.volumes.index import VolumeIndex
-from recollect.store.sqlite.volumes.volume import Volume
-from recollect.store.sqlite.volumes.volume_filter import VolumeFilter
-from recollect.store.sqlite.volumes.writer import Row
+from recollect.store.sqlite.scans import KeyRange
+from recollect.store.sqlite.volume import Volume
+from recollect.store.sqlite.volume_index import VolumeIndex
+from recollect.store.sqlite.volume_queries import VolumeFilter
+from recollect.store.sqlite.volume_writer import Row
 from recollect.store.values import Space
 
 EVERYTHING = Filter()
@@ -53,8 +58,8 @@ MANY = 100_000
 
 @pytest.fixture(autouse=True)
 def small_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MIN_VOLUME_PASSAGES", 10)
-    monkeypatch.setattr(plan, "MAX_VOLUME_PASSAGES", 20)
+    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
+    monkeypatch.setattr(sealing, "MAX_VOLUME_PASSAGES", 20)
     monkeypatch.setattr(vector_upkeep, "_MIN_ROWS_TO_COPY", 1)
 
 
@@ -216,7 +221,7 @@ def volume_rows_after_reopening(store: SqliteStore) -> dict[str, tuple[int, int,
 def test_a_changed_message_counts_once_when_fts5_answers_for_its_volume(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queries, "_MAX_PREFIX_PHRASES", 2)
+    monkeypatch.setattr(volume_queries, "_MAX_PREFIX_PHRASES", 2)
     fill(store)
     store.refresh()
     store.save([conversation("c0", message("m0", "walrus onlychanged"))])
@@ -226,8 +231,7 @@ def test_a_changed_message_counts_once_when_fts5_answers_for_its_volume(
 def test_filters_apply_before_the_limit_on_matches_per_word(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fts_match, "_SMALL_RANGE", 0)
-    monkeypatch.setattr(fts_match, "_MAX_MATCHES_PER_WORD", 20)
+    monkeypatch.setattr(fts, "_MAX_MATCHES_PER_WORD", 20)
     fill(store)
     old = Filter(before=NOON + timedelta(minutes=3))
     assert matching_ids(store, "walrus", old) == ["m0", "m1", "m2", "m3"]
@@ -236,9 +240,8 @@ def test_filters_apply_before_the_limit_on_matches_per_word(
 
 @pytest.mark.parametrize("first_of_long_messages", [0, 20, 40])
 def test_the_best_matches_are_found_whichever_volumes_they_are_in(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, first_of_long_messages: int
+    store: SqliteStore, first_of_long_messages: int
 ) -> None:
-    monkeypatch.setattr(best_matches, "_MORE_MATCHES", 0)
     lengths = [*range(first_of_long_messages, 60), *range(first_of_long_messages)]
     texts = [f"walrus{' ice' * length}" for length in lengths]
     messages = [message(f"m{n}", text) for n, text in enumerate(texts)]
@@ -256,7 +259,7 @@ def test_the_best_matches_are_found_whichever_volumes_they_are_in(
 def test_new_messages_are_sealed_and_small_volumes_are_merged(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "MAX_VOLUME_PASSAGES", 1_000)
+    monkeypatch.setattr(sealing, "MAX_VOLUME_PASSAGES", 1_000)
     for start in range(0, 40, 10):
         store.save(
             [
@@ -282,16 +285,12 @@ def test_new_messages_are_sealed_and_small_volumes_are_merged(
 def test_a_slowly_growing_library_rewrites_each_message_a_few_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plan, "MAX_VOLUME_PASSAGES", 10_000)
+    monkeypatch.setattr(sealing, "MAX_VOLUME_PASSAGES", 10_000)
     volumes: list[KeyRange] = []
     rewritten_messages = 0
     for start in range(1, 2_561, 10):
         volumes.append((start, start + 9))
-        planner = plan._Planner()
-        for first, last in volumes:
-            planner.add_volume(first, last, 0)
-        planner.merge_small_volumes()
-        for first, last in planner.ranges:
+        for first, last in sealing._merge([*volumes]):
             rewritten_messages += last - first + 1
             volumes = [v for v in volumes if not first <= v[0] <= last] + [(first, last)]
     assert len(volumes) <= 10
@@ -302,7 +301,7 @@ def test_a_slowly_growing_library_rewrites_each_message_a_few_times(
 def test_a_volume_with_many_changes_is_written_again(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "_MAX_STALE_PASSAGES", 2)
+    monkeypatch.setattr(sealing, "MAX_STALE_PASSAGES", 2)
     fill(store, 20)
     store.refresh()
     before = set(volume_rows(store))
@@ -540,12 +539,14 @@ SEAL_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.volumes import index, plan, writer
-plan.MIN_VOLUME_PASSAGES = 10
-plan.MAX_VOLUME_PASSAGES = 20
+from recollect.store.sqlite import sealing, volume_index, volume_writer
+sealing.MIN_VOLUME_PASSAGES = 10
+sealing.MAX_VOLUME_PASSAGES = 20
 point = sys.argv[2]
 die = lambda: os.kill(os.getpid(), signal.SIGKILL)
-rows, write, flush = index.VolumeIndex._rows, index.write_volume, writer._flush_folder
+VolumeIndex = volume_index.VolumeIndex
+rows, write = VolumeIndex._rows, volume_index.write_volume
+flush = volume_writer._flush_folder
 volumes = 0
 
 def dying_rows(self, key_range):
@@ -566,8 +567,8 @@ def dying_write(*arguments):
     if (point, volumes) in (("renamed", 1), ("second", 2)):
         die()
 
-index.VolumeIndex._rows, index.write_volume = dying_rows, dying_write
-writer._flush_folder = dying_flush
+VolumeIndex._rows, volume_index.write_volume = dying_rows, dying_write
+volume_writer._flush_folder = dying_flush
 SqliteStore(Path(sys.argv[1])).refresh()
 """
 
@@ -638,7 +639,7 @@ def files_with(folder: Path, words: bytes) -> list[Path]:
 
 def volumes_with(store: SqliteStore, word: str) -> list[Path]:
     """The volumes with a word. Tantivy compresses words, so reading the files is not enough."""
-    every = VolumeFilter(hidden=True)
+    every = VolumeFilter(Filter(kinds=(), hidden=True))
     return [
         folder
         for folder in volume_folders(store)
@@ -664,7 +665,7 @@ def test_deleted_words_and_vectors_are_in_no_file(store: SqliteStore, path: Path
     refresh(store, STATIC)
     (space,) = store.spaces()
     keys = [store.passage_key("gone", "g1"), store.passage_key("gone", "g2")]
-    integers = [vector_table.pack([v])[0][4:] for key in keys for v in store.vectors(space, key)]
+    integers = [vector_rows.pack([v])[0][4:] for key in keys for v in store.vectors(space, key)]
     words = [b"quixotic", b"zugzwang", b"obfuscated", b"metaword"]
     for secret in (*words, *integers):
         assert files_with(path.parent, secret)
@@ -694,7 +695,7 @@ def test_undoing_an_import_removes_its_words_and_vectors_from_all_files(
     (vector,) = store.vectors(space, store.passage_key("gone", "g1"))
     store.undo_import(receipt.id)
     assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
-    assert files_with(path.parent, vector_table.pack([vector])[0][4:]) == []
+    assert files_with(path.parent, vector_rows.pack([vector])[0][4:]) == []
     assert volumes_with(store, "quixotic") == []
 
 
@@ -730,7 +731,7 @@ def test_rewriting_a_note_removes_its_old_text_from_all_files(
         b"obfuscated",
         b"metaword",
         b"walrus seal",
-        vector_table.pack([vector])[0][4:],
+        vector_rows.pack([vector])[0][4:],
     ]
     for secret in deleted_data:
         assert files_with(path.parent, secret)
@@ -946,7 +947,7 @@ def test_vector_files_may_vanish_or_shrink_while_they_are_opened(
     store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch, size: int | None
 ) -> None:
     """As another process does that drops a space or damaged files."""
-    count_rows = space_files.SpaceFiles._complete_rows
+    count_rows = vector_files.VectorFiles.complete_rows
 
     def count_and_lose(files: Any) -> int:
         rows = count_rows(files)
@@ -958,7 +959,7 @@ def test_vector_files_may_vanish_or_shrink_while_they_are_opened(
         monkeypatch.undo()
         return rows
 
-    monkeypatch.setattr(space_files.SpaceFiles, "_complete_rows", count_and_lose)
+    monkeypatch.setattr(vector_files.VectorFiles, "complete_rows", count_and_lose)
     store.needs_refresh()
     store.refresh()
     assert store.unembedded(space, 100)[0]  # the vectors are lost, so they are computed again
@@ -1064,20 +1065,12 @@ def test_vectors_that_are_not_in_the_files_yet_are_found(
     store.close()
     shutil.rmtree(path.parent / "index" / "vectors")
     monkeypatch.setattr(vector_upkeep, "_ROWS_PER_COPY", 2)
-    monkeypatch.setattr(vector_table, "_ROWS_PER_READ", 2)
+    monkeypatch.setattr(vector_rows, "_ROWS_PER_READ", 2)
     again = SqliteStore(path)
     assert nearest_to_all(again, copied_space) == before
     again.refresh()
     assert nearest_to_all(again, copied_space) == before
     again.close()
-
-
-def test_scanning_in_parts_does_not_change_results(
-    store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = nearest_to_all(store, space)
-    monkeypatch.setattr(space_files, "_ROWS_PER_SCAN", 7)
-    assert nearest_to_all(store, space) == before
 
 
 def test_a_dropped_space_has_no_files_and_no_vectors(store: SqliteStore, space: Space) -> None:
@@ -1146,7 +1139,7 @@ def test_revising_a_conversation_removes_its_old_text_from_all_files(
     refresh(store, STATIC)
     (space,) = store.spaces()
     (vector,) = store.vectors(space, store.passage_key("gone", "g1"))
-    deleted_data = [b"quixotic", b"zugzwang", b"obfuscated", vector_table.pack([vector])[0][4:]]
+    deleted_data = [b"quixotic", b"zugzwang", b"obfuscated", vector_rows.pack([vector])[0][4:]]
     for secret in deleted_data:
         assert files_with(path.parent, secret)
     assert volumes_with(store, "quixotic") and volumes_with(store, "obfuscated")
@@ -1187,7 +1180,7 @@ def test_refresh_waits_while_another_store_removes_deleted_data(
     store.add_vectors(space, {p: [np.ones(8, np.float32)] for p in store.unembedded(space, 100)[0]})
     lock = path.with_name("index") / part / "lock"
     is_trying = threading.Event()
-    lock_file = file_lock._lock
+    lock_file = private_files._lock
 
     def report_and_lock(file: int, wait: bool) -> None:
         if not os.path.samestat(os.fstat(file), lock.stat()):
@@ -1202,35 +1195,12 @@ def test_refresh_waits_while_another_store_removes_deleted_data(
                 is_trying.set()
 
     refreshing = threading.Thread(target=store.refresh)
-    with file_lock.file_lock(lock) as is_locked:
+    with private_files.file_lock(lock) as is_locked:
         assert is_locked
-        monkeypatch.setattr(file_lock, "_lock", report_and_lock)
+        monkeypatch.setattr(private_files, "_lock", report_and_lock)
         refreshing.start()
         assert is_trying.wait(30)
     refreshing.join(30)
     assert not refreshing.is_alive()
     assert not store.needs_refresh()
     assert (lock.parents[1] / "vectors" / f"space-{space.id}.attributes").exists()
-
-
-def test_cosines_are_the_same_from_the_files_alone(
-    store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (query,) = unit(np.random.default_rng(3), 1)
-    keys = range(1, 60)
-
-    def cosines_without_files_alone() -> dict[int, float]:
-        with monkeypatch.context() as patch:
-            patch.setattr(vector_search.VectorSearch, "_find_copied", lambda *_: None)
-            return store.cosines(space, query, keys)
-
-    assert store.cosines(space, query, keys) == cosines_without_files_alone()
-    store.delete("c5")
-    store.save([conversation("c0", message("m1", "something else", minutes=1))])
-    assert store.cosines(space, query, keys) == cosines_without_files_alone()
-    embed_all(store, space, np.random.default_rng(8))
-    assert store.cosines(space, query, keys) == cosines_without_files_alone()
-    store.refresh()
-    with store._connections.read() as db:
-        assert store._index_folder.vectors._find_copied(db, space, keys) is not None
-    assert store.cosines(space, query, keys) == cosines_without_files_alone()

@@ -10,8 +10,7 @@ from messages import conversation, message
 from recollect.language.text import fold
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.sqlite.passages import passage_queries
-from recollect.store.sqlite.text import substring
+from recollect.store.sqlite import passages, substring
 
 # Letters, separators and characters that change when text is indexed or folded.
 PIECES = [
@@ -31,7 +30,7 @@ PIECES = [
 @pytest.fixture(autouse=True, params=[substring.MAX_SORTED_MATCHES, 0])
 def most_sorted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Matches are found as in a small library, and as in one that has many."""
-    for module in (passage_queries, substring):
+    for module in (passages, substring):
         monkeypatch.setattr(module, "MAX_SORTED_MATCHES", request.param)
 
 

@@ -20,8 +20,7 @@ from recollect.model.search import Filter
 from recollect.store import turns
 from recollect.store.base import Store
 from recollect.store.sql import observations as observation_sql
-from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.connections import connection, transactions
+from recollect.store.sqlite import SqliteStore, connection, transactions
 
 
 def conversation(*texts: str, id: str = "c") -> Document:

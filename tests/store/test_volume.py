@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,20 +22,36 @@ from hypothesis import strategies as st
 from recollect.errors import RecollectError
 from recollect.language.queries import query
 from recollect.language.queries.query_tree import And, Node, Not, Or, Word
+from recollect.language.text import from_micros, micros
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION
-from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.text.fts_query import fts_query
-from recollect.store.sqlite.text.index_layout import INDEX, create_index
-from recollect.store.sqlite.text.text_index import prepare_text
-from recollect.store.sqlite.volumes.format import FORMAT, UnreadableVolume
-from recollect.store.sqlite.volumes.queries import UnsupportedQuery, supports
-from recollect.store.sqlite.volumes.volume import Volume
-from recollect.store.sqlite.volumes.volume_filter import VolumeFilter
-from recollect.store.sqlite.volumes.writer import Row, WriteStopped, clear_unfinished, write_volume
+from recollect.model.search import Filter
+from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.fts import fts_query
+from recollect.store.sqlite.text_index import prepare_text
+from recollect.store.sqlite.volume import FORMAT, UnreadableVolume, Volume
+from recollect.store.sqlite.volume_queries import UnsupportedQuery, VolumeFilter, supports
+from recollect.store.sqlite.volume_writer import Row, WriteStopped, clear_unfinished, write_volume
 
 # -- both engines with the same rows ---
 
-ANYTHING = VolumeFilter()
+
+def selection(
+    *,
+    documents: Iterable[int] | None = None,
+    not_documents: Iterable[int] = (),
+    not_keys: Iterable[int] = (),
+    after: int | None = None,
+    before: int | None = None,
+    kinds: tuple[str, ...] = (),
+    **fields: Any,
+) -> VolumeFilter:
+    """A filter; dates are in microseconds."""
+    filter = Filter(kinds=kinds, after=from_micros(after), before=from_micros(before), **fields)
+    only = None if documents is None else sorted(set(documents))
+    return VolumeFilter(filter, only, sorted(set(not_documents)), sorted(set(not_keys)))
+
+
+ANYTHING = selection()
 # In memory if possible, because flushing to a disk is slow.
 PARENT = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
@@ -49,7 +66,10 @@ def open_volume(rows: list[Row]) -> Iterator[Volume]:
 
 def fts5(rows: list[Row]) -> Connection:
     db = Connection(":memory:")
-    create_index(db, INDEX, positions=True)
+    db.execute(
+        "create virtual table passage_text using fts5(content, title, content='', "
+        "tokenize='unicode61 remove_diacritics 0')"
+    ).fetchall()
     db.executemany(
         "insert into passage_text (rowid, title, content) values (?, ?, ?)",
         [(r.key, prepare_text(r.title), prepare_text(r.content)) for r in rows],
@@ -141,7 +161,7 @@ def branches(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 
 TREES: st.SearchStrategy[Node] = st.recursive(WORDS, branches, max_leaves=8)
 SELECTIONS = st.builds(
-    VolumeFilter,
+    selection,
     roles=st.just(()) | st.lists(ROLES.filter(lambda r: r is not None), max_size=2).map(tuple),
     authors=st.just(()) | st.lists(AUTHORS.filter(lambda a: a is not None), max_size=3).map(tuple),
     senders=st.just(())
@@ -159,22 +179,19 @@ SELECTIONS = st.builds(
 
 
 def passes(volume_filter: VolumeFilter, row: Row) -> bool:
-    date = row.created_at
+    filter, only, without, not_keys = volume_filter
+    date, after, before = row.created_at, micros(filter.after), micros(filter.before)
     return (
-        (not volume_filter.roles or row.role in volume_filter.roles)
-        and (not volume_filter.authors or row.author in volume_filter.authors)
-        and (
-            not volume_filter.senders
-            or row.role in volume_filter.senders
-            or row.author in volume_filter.senders
-        )
-        and (not volume_filter.kinds or row.kind in volume_filter.kinds)
-        and row.document not in volume_filter.not_documents
-        and (volume_filter.after is None or (date is not None and date >= volume_filter.after))
-        and (volume_filter.before is None or (date is not None and date <= volume_filter.before))
-        and (volume_filter.documents is None or row.document in volume_filter.documents)
-        and (volume_filter.hidden or not row.hidden)
-        and row.key not in volume_filter.not_keys
+        (not filter.roles or row.role in filter.roles)
+        and (not filter.authors or row.author in filter.authors)
+        and (not filter.senders or row.role in filter.senders or row.author in filter.senders)
+        and (not filter.kinds or row.kind in filter.kinds)
+        and row.document not in without
+        and (after is None or (date is not None and date >= after))
+        and (before is None or (date is not None and date <= before))
+        and (only is None or row.document in only)
+        and (filter.hidden or not row.hidden)
+        and row.key not in not_keys
     )
 
 
@@ -186,7 +203,7 @@ thorough = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_volume_finds_exactly_the_passages_that_fts5_finds(
     rows: list[Row], trees: list[Node]
 ) -> None:
-    db, everything = fts5(rows), VolumeFilter(hidden=True)
+    db, everything = fts5(rows), selection(hidden=True)
     with open_volume(rows) as volume:
         for tree in trees:
             keys = matching_keys(volume, tree, everything)
@@ -374,11 +391,9 @@ def test_the_newest_passages_with_the_same_score_come_first() -> None:
     with open_volume(rows) as volume:
         visible = [row.key for row in rows if not row.hidden]
         assert matching_keys(volume, Word("same")) == visible
-        assert matching_keys(volume, Word("same"), VolumeFilter(hidden=True)) == list(
-            range(40, 0, -1)
-        )
+        assert matching_keys(volume, Word("same"), selection(hidden=True)) == list(range(40, 0, -1))
         notes = [key for key in visible if key % 2]
-        assert matching_keys(volume, Word("same"), VolumeFilter(kinds=(NOTE,))) == notes
+        assert matching_keys(volume, Word("same"), selection(kinds=(NOTE,))) == notes
 
 
 def test_any_limit_is_accepted() -> None:
@@ -396,9 +411,9 @@ def test_excluded_passages_do_not_count_towards_the_limit() -> None:
     rows = [Row(key, key % 7, "", "word " * (1 + key % 50)) for key in range(1, 1_001)]
     with open_volume(rows) as volume:
         stale = frozenset(matching_keys(volume, Word("word"), limit=700))
-        assert len(matching_keys(volume, Word("word"), VolumeFilter(not_keys=stale), 300)) == 300
-        assert volume.count_matches(Word("word"), VolumeFilter(not_keys=stale)) == 300
-        everything = VolumeFilter(not_keys=range(5_000))
+        assert len(matching_keys(volume, Word("word"), selection(not_keys=stale), 300)) == 300
+        assert volume.count_matches(Word("word"), selection(not_keys=stale)) == 300
+        everything = selection(not_keys=range(5_000))
         assert volume.count_matches(Word("word"), everything) == 0
         assert matching_keys(volume, Word("word"), everything, 10) == []
 
@@ -408,10 +423,10 @@ def test_a_filter_can_name_many_documents() -> None:
     with open_volume(rows) as volume:
         some = range(0, 1_000, 3)
         expected = [r.key for r in rows if r.document in some]
-        assert matching_keys(volume, Word("word"), VolumeFilter(documents=some)) == expected
-        assert volume.count_matches(Word("word"), VolumeFilter(documents=frozenset([7]))) == 2
-        assert matching_keys(volume, Word("word"), VolumeFilter(documents=[-5, 10_000])) == []
-        assert matching_keys(volume, Word("word"), VolumeFilter(documents=())) == []
+        assert matching_keys(volume, Word("word"), selection(documents=some)) == expected
+        assert volume.count_matches(Word("word"), selection(documents=frozenset([7]))) == 2
+        assert matching_keys(volume, Word("word"), selection(documents=[-5, 10_000])) == []
+        assert matching_keys(volume, Word("word"), selection(documents=())) == []
 
 
 def test_the_frequency_of_a_word_counts_passages() -> None:
@@ -429,11 +444,11 @@ def test_the_frequency_of_a_word_counts_passages() -> None:
 def test_a_volume_can_have_only_hidden_passages_without_dates_and_names() -> None:
     with open_volume([Row(1, 1, "", "word", hidden=True)]) as volume:
         assert matching_keys(volume, Word("word")) == []
-        assert matching_keys(volume, Word("word"), VolumeFilter(hidden=True)) == [1]
-        assert matching_keys(volume, Word("word"), VolumeFilter(hidden=True, after=0)) == []
+        assert matching_keys(volume, Word("word"), selection(hidden=True)) == [1]
+        assert matching_keys(volume, Word("word"), selection(hidden=True, after=0)) == []
         assert (
             matching_keys(
-                volume, Word("word"), VolumeFilter(hidden=True, roles=("user",), authors=("Ada",))
+                volume, Word("word"), selection(hidden=True, roles=("user",), authors=("Ada",))
             )
             == []
         )
@@ -446,17 +461,13 @@ def test_an_empty_volume_finds_nothing(tmp_path: Path) -> None:
     assert write_volume(tmp_path / "empty", []) == 0
     volume = Volume(tmp_path / "empty")
     for tree in (Word("a"), Word("a", True), And((Word("a"), Not(Word("b"))))):
-        assert volume.best_matches(tree, VolumeFilter(hidden=True), 10) == []
-        assert (
-            volume.count_matches(tree, VolumeFilter(hidden=True, not_keys=[1], documents=[1])) == 0
-        )
+        assert volume.best_matches(tree, selection(hidden=True), 10) == []
+        assert volume.count_matches(tree, selection(hidden=True, not_keys=[1], documents=[1])) == 0
     assert volume.frequencies(["a"], hidden=True) == [0]
-    assert volume.size == 0
 
 
 def test_passages_without_words_count() -> None:
     with open_volume(contents("", "--", "word")) as volume:
-        assert volume.size == 3
         assert volume.key_range == (1, 3)
         assert matching_keys(volume, Word("word")) == [3]
 
@@ -497,7 +508,7 @@ def test_a_killed_write_does_not_create_the_volume(tmp_path: Path) -> None:
     code = f"""if True:
         import time
         from pathlib import Path
-        from recollect.store.sqlite.volumes.writer import Row, write_volume
+        from recollect.store.sqlite.volume_writer import Row, write_volume
         def rows():
             for key in range(1, 5_000):
                 yield Row(key, 1, "", "some words", hidden=key % 2 == 0)

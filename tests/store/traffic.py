@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 from psycopg.pq import Trace
 
-from recollect.store.postgres.connections.pool import Pool
-from recollect.store.postgres.connections.sessions import Session
+from recollect.store.postgres.pool import Pool, Session
 
 _MESSAGE = re.compile(
     r"^F\t\d+\t(Query|Parse|Bind|Execute|Sync)\t?(.*?)(?=^[FB]\t|\Z)", re.M | re.S

@@ -12,15 +12,15 @@ from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.settings import LIMITS
 from recollect.store.postgres.api_keys import ROLE as KEYS
 from recollect.store.postgres.api_keys import create_tables
-from recollect.store.postgres.cluster import is_distributed
-from recollect.store.postgres.connections.capabilities import (
+from recollect.store.postgres.capabilities import (
     Server,
     connect_as_login,
     inspect,
     prepare,
 )
-from recollect.store.postgres.connections.server_errors import explain_errors, location_of
+from recollect.store.postgres.cluster import is_distributed
 from recollect.store.postgres.schema import APP, SCHEMA, is_created
+from recollect.store.postgres.server_errors import explain_errors, location_of
 from recollect.store.postgres.shared_database import ROLE as SERVER
 from recollect.store.postgres.shared_database import create_shared_tables
 from recollect.store.shared import (

@@ -35,7 +35,7 @@ from recollect.store.api_keys import (
     session_from_row,
     to_row,
 )
-from recollect.store.postgres.connections.server_errors import explain_error, location_of
+from recollect.store.postgres.server_errors import explain_error, location_of
 
 T = TypeVar("T")
 Database = psycopg.Connection[Any]

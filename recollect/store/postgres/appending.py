@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from recollect.language.text import identifier
 from recollect.model.documents import Passage
-from recollect.store.postgres.connections.connection import Connection
-from recollect.store.postgres.connections.sessions import TIMELINE
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.functions import NEW_PASSAGE
+from recollect.store.postgres.pool import TIMELINE
 from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import word_rows

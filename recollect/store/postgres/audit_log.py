@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from recollect.store.audit_log import AuditLogs, Entry, Head, Record, chain
-from recollect.store.postgres.connections.connection import Connection
-from recollect.store.postgres.connections.transactions import Transactions
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
+from recollect.store.postgres.transactions import Transactions
 
 _MAX_USERS = 16
 _PAGE = 1_000

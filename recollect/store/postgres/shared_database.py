@@ -20,9 +20,9 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from recollect.errors import ReadOnlyLibrary, RecollectError, StoreUnavailable
 from recollect.language.text import storable
 from recollect.settings import LIMITS, READ_ONLY
-from recollect.store.postgres.connections.notifications import CHANNEL, topic_of_tables
-from recollect.store.postgres.connections.parameters import number_parameters
-from recollect.store.postgres.connections.server_errors import explain_error, location_of
+from recollect.store.postgres.connection import number_parameters
+from recollect.store.postgres.notifications import CHANNEL, topic_of_tables
+from recollect.store.postgres.server_errors import explain_error, location_of
 from recollect.store.shared.database import CONCEPTS, Rows, SharedDatabase, Tables
 
 log = logging.getLogger(__name__)

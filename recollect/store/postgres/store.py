@@ -15,13 +15,12 @@ from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import appending, text
-from recollect.store.postgres.connections.accounts import has_account
-from recollect.store.postgres.connections.cancelling import cancel_on_stop
-from recollect.store.postgres.connections.connection import Connection
-from recollect.store.postgres.connections.server_errors import explain_error
-from recollect.store.postgres.connections.transactions import Transactions
+from recollect.store.postgres.cancelling import cancel_on_stop
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
+from recollect.store.postgres.server_errors import explain_error
 from recollect.store.postgres.text.match_source import match_source
+from recollect.store.postgres.transactions import Transactions, has_account
 from recollect.store.sql import checking, markers, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex

@@ -21,8 +21,8 @@ import numpy as np
 import psycopg
 
 from recollect.model.search import Filter
-from recollect.store.postgres.connections.capabilities import Server
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.capabilities import Server
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions
 from recollect.store.postgres.schema import SCHEMA
 from recollect.store.postgres.text.counts import size

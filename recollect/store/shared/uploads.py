@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from recollect.errors import NotFound, StorageFull
 from recollect.store.shared.database import SharedDatabase, Tables
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite.private_files import create_private_folder
 
 CHUNK_BYTES = 1 << 20
 NOTE = "upload.json"

@@ -47,9 +47,9 @@ from recollect.store.api_keys import (
     session_from_row,
     to_row,
 )
-from recollect.store.sqlite.connections.connection import Connection, connect, connect_read_only
-from recollect.store.sqlite.connections.database_errors import translate_error
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite.connection import Connection, connect, connect_read_only
+from recollect.store.sqlite.database_errors import translate_error
+from recollect.store.sqlite.private_files import create_private_folder
 
 T = TypeVar("T")
 

@@ -6,20 +6,21 @@ library has no such files, because they would contain plain text.
 
 from __future__ import annotations
 
+import shutil
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from recollect.store.sqlite.connections.connection import Connection
-from recollect.store.sqlite.connections.transactions import Connections
-from recollect.store.sqlite.files.checksums import damage_events, may_be_due
-from recollect.store.sqlite.files.encryption import is_encrypted
-from recollect.store.sqlite.files.file_lock import file_lock
+from recollect.store.sqlite.checksums import damage_events, may_be_due
+from recollect.store.sqlite.connection import Connection
+from recollect.store.sqlite.encryption import is_encrypted
+from recollect.store.sqlite.private_files import file_lock
+from recollect.store.sqlite.transactions import Connections
 
 if TYPE_CHECKING:
-    from recollect.store.sqlite.vectors.vector_search import VectorSearch
-    from recollect.store.sqlite.vectors.vector_upkeep import VectorUpkeep
-    from recollect.store.sqlite.volumes.index import VolumeIndex
+    from recollect.store.sqlite.vector_search import VectorSearch
+    from recollect.store.sqlite.vector_upkeep import VectorUpkeep
+    from recollect.store.sqlite.volume_index import VolumeIndex
 
 
 class IndexFolder:
@@ -39,27 +40,21 @@ class IndexFolder:
 
     @cached_property
     def volumes(self) -> VolumeIndex:
-        from recollect.store.sqlite.volumes.index import VolumeIndex
+        from recollect.store.sqlite.volume_index import VolumeIndex
 
         return VolumeIndex(self._volume_folder, self._connections)
 
     @cached_property
     def vectors(self) -> VectorSearch:
-        from recollect.store.sqlite.vectors.vector_search import VectorSearch
-        from recollect.store.sqlite.vectors.vectors_in_memory import MemorySearch
+        from recollect.store.sqlite.vector_search import VectorSearch
 
-        if self.is_encrypted:
-            return MemorySearch(self._vector_folder)
-        return VectorSearch(self._vector_folder)
+        return VectorSearch(self._vector_folder, self.is_encrypted)
 
     @cached_property
     def vector_upkeep(self) -> VectorUpkeep:
-        from recollect.store.sqlite.vectors.vector_upkeep import VectorUpkeep
-        from recollect.store.sqlite.vectors.vectors_in_memory import TableUpkeep
+        from recollect.store.sqlite.vector_upkeep import VectorUpkeep
 
-        if self.is_encrypted:
-            return TableUpkeep(self._vector_folder, self._connections)
-        return VectorUpkeep(self._vector_folder, self._connections)
+        return VectorUpkeep(self._vector_folder, self._connections, self.is_encrypted)
 
     @property
     def has_volume_files(self) -> bool:
@@ -75,21 +70,14 @@ class IndexFolder:
 
     def purge(self) -> bool:
         """Remove deleted text. False if another process is writing the files."""
-        is_purged = True
-        if self.has_volume_files:
-            is_purged = self.volumes.sweep()
+        is_purged = not self.has_volume_files or self.volumes.sweep()
         if self.has_vector_files:
             is_purged = self.vector_upkeep.wipe() and is_purged
         return is_purged
 
     def delete(self) -> None:
-        for file in sorted(self._path.rglob("*"), reverse=True):
-            if file.is_dir():
-                file.rmdir()
-            else:
-                file.unlink()
         if self._path.exists():
-            self._path.rmdir()
+            shutil.rmtree(self._path)
 
     # -- damage ---
 
@@ -105,9 +93,9 @@ class IndexFolder:
         return any(not (self._vector_folder / f"space-{id_}.vectors").exists() for (id_,) in rows)
 
     def damaged_files(self) -> list[str]:
-        lines = []
+        lines: list[str] = []
         if self.has_volume_files:
-            lines += self.volumes.damaged_files()
+            lines += self.volumes.damaged().values()
         if self.has_vector_files:
             lines += self.vector_upkeep.damaged_files()
         return lines

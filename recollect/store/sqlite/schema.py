@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from recollect.errors import DamagedLibrary, NewerLibrary
+from recollect.store.sqlite.encryption import is_encrypted
 
 APPLICATION_ID = 0x5265636F  # "Reco"
 VERSION = 1
@@ -18,6 +19,8 @@ def create(db: apsw.Connection, path: Path) -> None:
     if is_created(db, path):
         return
     script = _SCRIPT.read_text(encoding="utf-8")
+    if is_encrypted(path):
+        script = script.replace("detail=none", "detail=full")  # see text_index.py
     db.execute("begin immediate")
     try:
         if not is_created(db, path):  # another process may have created it meanwhile

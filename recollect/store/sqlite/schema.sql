@@ -57,7 +57,7 @@ create table last_key (passage integer not null, closed text);
 insert into last_key values (0, null);
 
 -- `body` and `details` contain the content and the metadata, or `body` contains both, compressed
--- (passages/compression.py). Ids that are UUIDs are stored as 16 bytes. The body is the last
+-- (compression.py). Ids that are UUIDs are stored as 16 bytes. The body is the last
 -- column, so that filters can read a row without its text.
 create table passage (
   key integer primary key,
@@ -134,7 +134,7 @@ create table tally (
 -- is the word itself. Of long words the vocabulary has only the beginning, so each of them may
 -- contain any substring.
 create virtual table passage_text using fts5(
-  content, title, content='', tokenize='unicode61 remove_diacritics 0'
+  content, title, content='', tokenize='unicode61 remove_diacritics 0', detail=none
 );
 insert into passage_text (passage_text, rank)
   values ('secure-delete', 1), ('hashsize', 16777216), ('automerge', 16);

@@ -17,9 +17,9 @@ import apsw
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, RecollectError, StorageFull
 from recollect.settings import READ_ONLY
 from recollect.store.shared.database import CONCEPTS, Rows, SharedDatabase, Tables
-from recollect.store.sqlite.connections.connection import Connection, connect, connect_read_only
-from recollect.store.sqlite.connections.database_errors import translate_error
-from recollect.store.sqlite.files.private_files import create_private_folder
+from recollect.store.sqlite.connection import Connection, connect, connect_read_only
+from recollect.store.sqlite.database_errors import translate_error
+from recollect.store.sqlite.private_files import create_private_folder
 
 _TYPES = {"bytes": "blob", "identity": "integer primary key autoincrement"}
 _NOW = "cast(unixepoch('subsec') * 1000000 as integer)"

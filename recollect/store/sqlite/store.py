@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -19,33 +20,27 @@ from recollect.store.sql import checking, statistics
 from recollect.store.sql.copying import handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.reading.selection import resolve_filter
+from recollect.store.sql.reading.selection import few_documents, resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.sql.vectors import spaces as space_sql
 from recollect.store.sql.writing import changes
-from recollect.store.sqlite.care import compaction, reindexing, verification
-from recollect.store.sqlite.care.purging import Purging, request_purge
-from recollect.store.sqlite.care.verification import UNINDEXED
-from recollect.store.sqlite.connections.connection import Connection, connect
-from recollect.store.sqlite.connections.database_errors import (
+from recollect.store.sqlite import appending, fts, passages, sealing, text_index, verification
+from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.database_errors import (
     READ_ONLY,
     STORAGE_FULL,
     translate_error,
     translate_os_error,
 )
-from recollect.store.sqlite.connections.readers import FileChanged
-from recollect.store.sqlite.connections.transactions import Connections
-from recollect.store.sqlite.files.encryption import require_encryption
-from recollect.store.sqlite.files.private_files import create_private_folder, protect_file
+from recollect.store.sqlite.encryption import require_encryption
 from recollect.store.sqlite.index_folder import IndexFolder
-from recollect.store.sqlite.passages import appending, passage_queries
-from recollect.store.sqlite.passages.key_ranges import all_keys, keys_in_few_documents
+from recollect.store.sqlite.private_files import create_private_folder, protect_file
+from recollect.store.sqlite.purging import Purging, request_purge
+from recollect.store.sqlite.readers import FileChanged
+from recollect.store.sqlite.scans import all_keys, joined, keys_in_few_documents, scan_by_key
 from recollect.store.sqlite.schema import create, is_created
-from recollect.store.sqlite.text import fts_match, text_index, titles, verified_matches
-from recollect.store.sqlite.text.index_copy import drop_copy
-from recollect.store.sqlite.text.index_layout import needs_positions
-from recollect.store.sqlite.text.match_source import match_source
-from recollect.store.sqlite.volumes import plan
+from recollect.store.sqlite.transactions import Connections
+from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.values import (
     Appended,
     Contents,
@@ -67,7 +62,7 @@ _PASSAGES_PER_REBUILD_BATCH = 5_000
 
 
 class SqliteStore(SqlStore[Connection]):
-    _text: ClassVar[TextQueries] = passage_queries
+    _text: ClassVar[TextQueries] = passages
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         """Open a library, and create it if it does not exist. With `read_only`, do neither."""
@@ -98,7 +93,7 @@ class SqliteStore(SqlStore[Connection]):
                 if is_new:
                     protect_file(path)
                 create(db, path)
-                is_behind = verification.is_index_behind(db)
+                is_behind = verification.is_index_behind(db, self._index_folder.is_encrypted)
             finally:
                 db.close()
         except apsw.Error as error:
@@ -227,7 +222,7 @@ class SqliteStore(SqlStore[Connection]):
             if _has_volumes(db):
                 return self._index_folder.volumes.match(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
-            hits = fts_match.best_matches(db, node, resolved_filter, all_keys(db), limit, keys)
+            hits = fts.best_matches(db, node, resolved_filter, all_keys(db), limit, keys)
             return [key for key, _ in hits]
 
         return self._search(work)
@@ -239,19 +234,21 @@ class SqliteStore(SqlStore[Connection]):
             if _has_volumes(db):
                 return self._index_folder.volumes.count(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
-            return fts_match.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
+            return fts.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
 
         return self._search(work)
 
     def _match_source(
         self, db: Connection, node: Node | None, filter: Filter
     ) -> tuple[str, Sequence[Any]]:
-        def matching_keys(node: Node) -> Sequence[int]:
-            if _has_volumes(db):
-                return self._index_folder.volumes.matching_keys(db, node, filter)
-            return verified_matches.all_matches(db, node, filter, all_keys(db))
-
-        return match_source(db, node, filter, matching_keys)
+        if node is None:
+            return joined(scan_by_key(db, filter, few_documents(db, filter)))
+        if _has_volumes(db):
+            keys = self._index_folder.volumes.matching_keys(db, node, filter)
+        else:
+            keys = fts.all_matches(db, node, filter, all_keys(db))
+        source = "json_each(?) k cross join passage p on p.key = k.value where true"
+        return source, [json.dumps(sorted(keys))]
 
     def _match_groups(self, db: Connection, node: Node | None, filter: Filter) -> MatchGroups:
         # A person who selects one value after another counts the same matches each time.
@@ -259,22 +256,20 @@ class SqliteStore(SqlStore[Connection]):
         return db.memoize(("match groups", node, filter), lambda: groups(db, node, filter))
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
-        return self._search(lambda db: titles.title_matches(db, words))
+        return self._search(lambda db: fts.title_matches(db, words))
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         def work(db: Connection) -> tuple[list[int], int]:
             limit = _MAX_COUNTED_MATCHES
             key_range = all_keys(db)
-            _, newest_key = key_range
 
             def frequency(node: Node) -> int:
                 if _has_volumes(db):
                     return self._index_folder.volumes.frequency(db, node, limit)
-                return fts_match.count_matches(db, node, None, key_range, limit)[0]
+                return fts.count_matches(db, node, None, key_range, limit)[0]
 
-            small_value = db.memo.small_value
-            counts = [small_value(("frequency", n), partial(frequency, n)) for n in nodes]
-            return counts, newest_key
+            counts = [db.memoize(("frequency", n), partial(frequency, n)) for n in nodes]
+            return counts, key_range[1]
 
         return self._search(work)
 
@@ -282,20 +277,15 @@ class SqliteStore(SqlStore[Connection]):
         query_words = list(words(node))
         counts, size = self.frequencies(query_words)
         frequencies = {word: (count, size) for word, count in zip(query_words, counts, strict=True)}
-        return fts_match.text_scores(frequencies, self.candidates(keys, Filter(hidden=True)))
+        return fts.text_scores(frequencies, self.candidates(keys, Filter(hidden=True)))
 
     # -- vectors ---
 
     def expect(self, *plans: SearchPlan) -> None:
-        def work(db: Connection) -> None:
-            db.shared.expect(plans)
-
-        self._read(work)
+        pass  # each step reads what it needs
 
     def spaces(self) -> list[Space]:
-        return list(
-            self._read(lambda db: db.memo.small_value("spaces", lambda: space_sql.all_spaces(db)))
-        )
+        return list(self._read(lambda db: db.memoize("spaces", lambda: space_sql.all_spaces(db))))
 
     def drop_space(self, space: Space) -> None:
         super().drop_space(space)
@@ -304,12 +294,12 @@ class SqliteStore(SqlStore[Connection]):
         self.purge()
 
     def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-        from recollect.store.sqlite.vectors.vector_table import unembedded
+        from recollect.store.sqlite.vector_rows import unembedded
 
         return self._read(lambda db: unembedded(db, space, limit))
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
-        from recollect.store.sqlite.vectors.vector_table import insert_vectors, pack
+        from recollect.store.sqlite.vector_rows import insert_vectors, pack
 
         # Packing all vectors at once is faster.
         blobs = iter(pack([vector for parts in vectors.values() for vector in parts]))
@@ -347,7 +337,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def sample(self, limit: int) -> Iterator[str]:
         with self._connections.read() as db:
-            yield from passage_queries.sample(db, limit)
+            yield from passages.sample(db, limit)
 
     # -- transfer ---
 
@@ -401,16 +391,9 @@ class SqliteStore(SqlStore[Connection]):
 
     def needs_refresh(self) -> bool:
         def work(db: Connection) -> bool:
-            _, newest_key = all_keys(db)
-            if text_index.is_vocabulary_behind(db):
+            if text_index.is_vocabulary_behind(db) or self._index_folder.has_lost_vectors(db):
                 return True
-            if not compaction.is_complete(db) or self._index_folder.has_lost_vectors(db):
-                return True
-            if not reindexing.is_complete(db, self._index_folder.is_encrypted):
-                return True
-            if newest_key < plan.MIN_VOLUME_PASSAGES or self._index_folder.is_encrypted:
-                return False
-            return plan.unsealed_passages(db) > 0
+            return self._uses_volumes(db) and bool(sealing.ranges_to_seal(db))
 
         return self._read(work) or self._index_folder.needs_check()
 
@@ -418,19 +401,16 @@ class SqliteStore(SqlStore[Connection]):
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
         self._complete_vocabulary()  # an import may have been killed
-        if self._uses_volumes():
+        if self._read(self._uses_volumes) or self._index_folder.has_volume_files:
             self._index_folder.volumes.refresh(progress, stop)
         self._clear_dropped_spaces()
         if self.spaces() or self._index_folder.has_vector_files:
             self._index_folder.vector_upkeep.refresh()
-        reindexing.reindex(self._connections, self._index_folder.is_encrypted, stop)
-        compaction.merge_text_index(self._connections, stop)
-        compaction.fill_holes(self._connections, stop)
 
-    def _uses_volumes(self) -> bool:
-        if self._index_folder.is_encrypted:
-            return False
-        return self.size() >= plan.MIN_VOLUME_PASSAGES or self._index_folder.has_volume_files
+    def _uses_volumes(self, db: Connection) -> bool:
+        return (
+            not self._index_folder.is_encrypted and all_keys(db)[1] >= sealing.MIN_VOLUME_PASSAGES
+        )
 
     @contextmanager
     def indexing_lock(self) -> Iterator[bool]:
@@ -468,7 +448,7 @@ class SqliteStore(SqlStore[Connection]):
 
         def clear(db: Connection, index: TextIndex) -> None:
             checking.remember_lost(db, verification.count_lost(db))
-            text_index.clear(db, needs_positions(db, self._index_folder.is_encrypted))
+            text_index.clear(db, positions=self._index_folder.is_encrypted)
             space_sql.remove_orphans(db)
             if checking.correct_counts(db):
                 statistics.recount(db)
@@ -480,9 +460,9 @@ class SqliteStore(SqlStore[Connection]):
 
     def _index_missing(self, progress: Progress | None = None) -> None:
         """Index all passages that are not indexed, a batch per transaction. It can be resumed."""
-        if self._read(verification.is_index_outdated):
+        is_encrypted = self._index_folder.is_encrypted
+        if self._read(lambda db: verification.is_index_outdated(db, is_encrypted)):
             self._write_text(lambda db, index: self._clear_index(db))
-        self._write(drop_copy)  # it lacks what is indexed now
         total = self._read(lambda db: int(db.get("select count(*) from passage")))
         indexed = 0
         count = self._write_text(_index_batch)
@@ -494,7 +474,7 @@ class SqliteStore(SqlStore[Connection]):
         self._complete_vocabulary()
 
     def _clear_index(self, db: Connection) -> None:
-        text_index.clear(db, needs_positions(db, self._index_folder.is_encrypted))
+        text_index.clear(db, positions=self._index_folder.is_encrypted)
         db.run("insert or replace into derived values ('text', ?)", (text_index.VERSION,))
 
 
@@ -513,7 +493,7 @@ def _why_read_only(path: Path, is_requested: bool) -> str:
 
 def _has_volumes(db: Connection) -> bool:
     sql = "select exists (select 1 from volume where ready)"
-    return bool(db.memo.small_value("has volumes", lambda: db.get(sql)))
+    return bool(db.memoize("has volumes", lambda: db.get(sql)))
 
 
 def _index_batch(db: Connection, index: TextIndex) -> int:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from recollect.language.queries.query_tree import Node, Or, words
 from recollect.model.search import Filter
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.counts import frequencies
 from recollect.store.postgres.text.lexemes import TextQuery, text_query

@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.language.queries.query_tree import Node, Or
 from recollect.model.search import Filter
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.lexemes import TextQuery, text_query
 from recollect.store.postgres.text.matches import (

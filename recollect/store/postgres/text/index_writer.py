@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import Vocabulary, delete_unused_words, insert_words
 from recollect.store.sql.database import IndexRow

@@ -5,7 +5,7 @@ See `Connection.by_key`.
 
 from __future__ import annotations
 
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 
 
 def passages_and_documents(db: Connection) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from recollect.language.queries.query_tree import Node
 from recollect.language.text import fold, identifier
 from recollect.model.search import Filter
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER, candidate_conditions, conditions
 from recollect.store.postgres.text.counts import size
 from recollect.store.postgres.text.joins import passages_and_documents, passages_and_words

@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.language.queries.query_tree import Node
 from recollect.model.search import Filter
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER, candidate_conditions
 from recollect.store.postgres.text.joins import passages_and_documents
 from recollect.store.postgres.text.lexemes import text_query

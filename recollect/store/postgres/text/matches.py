@@ -13,7 +13,7 @@ from recollect.language.queries.matching import matches
 from recollect.language.queries.query_tree import Node
 from recollect.language.text import micros, storable
 from recollect.model.search import Filter
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER, conditions
 from recollect.store.postgres.text.lexemes import TextQuery
 from recollect.store.sql.encoding import INDEXED_TITLE

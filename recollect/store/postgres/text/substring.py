@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from recollect.language.text import fold, indexable_fragment, tokens
 from recollect.model.search import Filter
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.joins import passages_and_words
 from recollect.store.postgres.text.lexemes import LONGEST, NO_MATCH

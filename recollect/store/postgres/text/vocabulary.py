@@ -8,7 +8,7 @@ from typing import NamedTuple
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.words import related_words, stem
 from recollect.settings import LIMITS
-from recollect.store.postgres.connections.connection import Connection
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.text.lexemes import LONGEST
 

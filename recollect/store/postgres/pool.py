@@ -1,0 +1,302 @@
+"""The connection pool of this process for one PostgreSQL server, shared by the users' libraries."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from recollect.errors import RecollectError, StoreBusy, StoreUnavailable
+from recollect.settings import LIMITS
+from recollect.store.postgres.capabilities import connect_as_login, prepare
+from recollect.store.postgres.notifications import ChangeSender
+from recollect.store.postgres.server_errors import explain_errors, location_of
+
+# -- the pool ---
+
+
+# Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
+_LOCK = 0x5265636F
+# How long to wait for a connection before checking the deadline again.
+_WAIT_SECONDS = 2.5
+
+
+class Pool:
+    _pools: dict[str, Pool] = {}  # noqa: RUF012 - shared by all instances, keyed by URL
+    _pools_lock = threading.Lock()
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.location = location_of(url)
+        with explain_errors(self.location):
+            self.server = prepare(url, self.location)
+        self.locks = Locks(self)
+        self.changes = ChangeSender(url)
+        self._references = 0
+        self._is_ending = False
+        self._pool = ConnectionPool(
+            url,
+            connection_class=Session,
+            kwargs=CONNECTION_OPTIONS,
+            min_size=0,
+            max_size=LIMITS.server_connections,
+            timeout=_WAIT_SECONDS,
+            reconnect_timeout=2.0,
+            configure=self._configure,
+            num_workers=2,
+            open=False,
+            name=f"recollect {self.location}",
+        )
+
+    @classmethod
+    def acquire(cls, url: str) -> Pool:
+        """The pool for a URL. The first caller opens it; the last to call `release` closes it."""
+        with cls._pools_lock:
+            exists = url in cls._pools
+        pool = None
+        if not exists:
+            # Connect without the lock: a server that does not answer must not block others.
+            pool = cls(url)
+        with cls._pools_lock:
+            pool = cls._pools.get(url, pool)
+            if pool is not None:
+                if pool._references == 0:
+                    cls._pools[url] = pool
+                    pool._pool.open()
+                pool._references += 1
+                pool._is_ending = False
+                return pool
+        # The pool existed at first but has been closed in the meantime.
+        return cls.acquire(url)
+
+    @classmethod
+    def statistics(cls, url: str) -> dict[str, int]:
+        """How the pool for a URL is used, as psycopg counts it. Empty if there is no pool."""
+        with cls._pools_lock:
+            pool = cls._pools.get(url)
+        if pool is None:
+            return {}
+        return pool._pool.get_stats()
+
+    @classmethod
+    def stop_waiting(cls, url: str) -> None:
+        """Let everybody fail soon who waits for a server that is away.
+
+        For the end of a process. Whoever opens another library waits again.
+        """
+        with cls._pools_lock:
+            pool = cls._pools.get(url)
+        if pool is not None:
+            pool._is_ending = True
+
+    def release(self) -> None:
+        with self._pools_lock:
+            self._references -= 1
+            if self._references:
+                return
+            del self._pools[self.url]
+        self.changes.close()
+        self._pool.close()
+        self.locks.close()
+
+    def connect(self) -> Session:
+        """A connection outside the pool, which does not count towards its size."""
+        connection = Session.connect(self.url, **CONNECTION_OPTIONS)
+        try:
+            self._configure(connection)
+        except BaseException:  # nobody else would close the connection
+            connection.close()
+            raise
+        return connection
+
+    def _configure(self, connection: Session) -> None:
+        self.server.configure(connection)
+        connection.execute(SESSION_SETTINGS)
+        ((connection.timeline,),) = connection.execute(f"select {TIMELINE}").fetchall()
+
+    @contextmanager
+    def connection(self, deadline: float) -> Iterator[Session]:
+        """A connection of the pool, which discards it afterwards if it is broken.
+
+        Waits for one until the deadline.
+        """
+        connection = self._get_connection(deadline)
+        try:
+            yield connection
+        finally:
+            self._return(connection)
+
+    def _return(self, connection: Session) -> None:
+        status = connection.pgconn.transaction_status
+        try:
+            if status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN):
+                with suppress(psycopg.Error):
+                    connection.execute("rollback", prepare=False)
+        finally:
+            self._pool.putconn(connection)
+
+    def _get_connection(self, deadline: float) -> Session:
+        while True:
+            remaining = deadline - time.monotonic()
+            try:
+                return self._pool.getconn(max(min(_WAIT_SECONDS, remaining), 0.05))
+            except PoolClosed:
+                raise RecollectError("This library is closed.") from None
+            except PoolTimeout as error:
+                if self._is_ending:
+                    raise StoreUnavailable(
+                        f"The PostgreSQL server {self.location} was away when the program ended."
+                    ) from error
+                if time.monotonic() >= deadline:
+                    raise self._timeout_error() from error
+
+    def _timeout_error(self) -> RecollectError:
+        """Find out why there was no connection in time, by connecting once more."""
+        try:
+            with connect_as_login(self.url, self.location):
+                return StoreBusy(
+                    f"There was no connection to {self.location} for "
+                    f"{LIMITS.write_wait_seconds:g} seconds: all {LIMITS.server_connections} are "
+                    "in use, or the server was unavailable until now. Try again."
+                )
+        except RecollectError as error:
+            return error
+
+
+class Locks:
+    """Locks for indexing, at most one for each user.
+
+    All locks of this process use one connection outside the pool. Indexing holds a lock for
+    minutes, and any number of users can index at the same time without using up the pool.
+
+    The server forgets the locks when it restarts. Another process can then acquire them.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._mutex = threading.Lock()
+        self._owners: set[int] = set()
+        self._connection: Session | None = None
+
+    def acquire(self, owner: int) -> bool:
+        """Lock the library of a user. False if any process holds its lock."""
+        with self._mutex, explain_errors(self._pool.location):
+            if owner in self._owners:
+                return False
+            if self._try_lock(owner):
+                self._owners.add(owner)
+                return True
+            if not self._owners:
+                self._disconnect()
+            return False
+
+    def release(self, owner: int) -> None:
+        with self._mutex:
+            self._owners.discard(owner)
+            if self._connection is not None:
+                # Unlock even before disconnecting: the server may notice a closed connection late.
+                # If the connection is broken, the lock is gone as well.
+                with suppress(psycopg.Error):
+                    self._connection.execute("select pg_advisory_unlock(%s, %s)", [_LOCK, owner])
+            if not self._owners:
+                self._disconnect()
+
+    def close(self) -> None:
+        with self._mutex:
+            self._owners.clear()
+            self._disconnect()
+
+    def _try_lock(self, owner: int) -> bool:
+        ((is_locked,),) = (
+            self._live_connection()
+            .execute("select pg_try_advisory_lock(%s, %s)", [_LOCK, owner])
+            .fetchall()
+        )
+        return bool(is_locked)
+
+    def _live_connection(self) -> Session:
+        if self._connection is not None:
+            # A connection that was lost long ago is only marked as closed when it is used.
+            with suppress(psycopg.Error):
+                self._connection.execute("select 1")
+            if self._connection.closed:
+                self._connection = None
+        if self._connection is None:
+            self._connection = self._pool.connect()
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+# -- connections ---
+
+
+T = TypeVar("T")
+
+CONNECTION_OPTIONS: dict[str, Any] = {
+    "autocommit": True,
+    # Prepare a statement on the server when it has been used this often.
+    "prepare_threshold": 3,
+    "application_name": "recollect",
+    "connect_timeout": 5,
+    # Both sides notice after a minute that the other machine has disappeared.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+# Compiling a plan (`jit`) takes longer than any of our statements.
+# With synchronous_commit off, the server would confirm commits that are not on its disk yet.
+SESSION_SETTINGS = """set jit = off;
+  set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10;
+  set tcp_keepalives_count = 3;
+  select set_config('synchronous_commit', 'on', false)
+  where current_setting('synchronous_commit') = 'off'"""
+
+# A name of a file of the log begins with it. A replica has none.
+TIMELINE = """case when pg_is_in_recovery() then 0
+  else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer end"""
+
+
+class Session(psycopg.Connection[Any]):
+    """A connection that can give up waiting for the server."""
+
+    response_timeout: float | None = None
+    """In seconds. None waits without limit."""
+    timeline = 0
+    """Another one begins when a replica becomes the primary."""
+    transaction_count = 0
+    """How many transactions could have used generic plans."""
+
+    def wait(self, gen: PQGen[T], *arguments: Any, **options: Any) -> T:
+        if self.response_timeout is not None:
+            gen = self._limit_wait(gen, self.response_timeout)
+        return super().wait(gen, *arguments, **options)
+
+    def _limit_wait(self, gen: PQGen[T], seconds: float) -> PQGen[T]:
+        """Wrap a generator that waits for the server.
+
+        psycopg resumes it several times a second, even when nothing has arrived.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            operation = next(gen)
+            while True:
+                ready = yield operation
+                if not ready and time.monotonic() > deadline:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError("the server does not answer")
+                operation = gen.send(ready)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value

@@ -1,1 +1,0 @@
-"""Connections to an SQLite file: those that read, the one that writes, and what reads share."""
