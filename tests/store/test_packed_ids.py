@@ -24,6 +24,7 @@ from recollect.store.sqlite.compression import (
     ranges_of_ids,
     unpack_ids,
 )
+from recollect.store.sqlite.connection import Connection, connect
 
 UUIDS = [f"5c0ffee{n}-0000-4000-8000-00000000000{n}" for n in range(4)]
 OTHERS = [
