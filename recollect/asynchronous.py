@@ -77,7 +77,6 @@ class AsyncLibrary:
     delete_conversation = _in_thread(Library.delete_conversation)
     delete_message = _in_thread(Library.delete_message)
     restore_document = _in_thread(Library.restore_document)
-    preview_forget = _in_thread(Library.preview_forget)
     forget = _in_thread(Library.forget)
     redact = _in_thread(Library.redact)
 
@@ -85,7 +84,6 @@ class AsyncLibrary:
     tag = _in_thread(Library.tag)
     untag = _in_thread(Library.untag)
     pin = _in_thread(Library.pin)
-    unpin = _in_thread(Library.unpin)
     trash = _in_thread(Library.trash)
     changes = _in_thread(Library.changes)
     undo = _in_thread(Library.undo)
@@ -104,7 +102,6 @@ class AsyncLibrary:
     message = _in_thread(Library.message)
     read_path = _in_thread(Library.read_path)
     messages = _in_thread(Library.messages)
-    messages_with_ids = _in_thread(Library.messages_with_ids)
     view = _in_thread(Library.view)
     facets = _in_thread(Library.facets)
     facet_names = _in_thread(Library.facet_names)

@@ -97,7 +97,7 @@ def _check_open(library: Library, checkup: Checkup, repair: Progress | None) -> 
     purge = library.purge_status()
     if purge.reason:
         checkup.purge = f"{purge.state}: {purge.reason}"
-    checkup.missing_features = library.missing_features()
+    checkup.missing_features = library.missing_features
     checkup.vectors = [asdict(status) for status in library.embedding_status()]
 
 

@@ -111,7 +111,7 @@ def test_the_preview_and_the_deletion_count_the_same(stocked: recollect.Library,
     values, expected, remaining = SELECTIONS[name]
     before = contents(stocked)
     selection = Selection.of(**values)
-    preview = stocked.preview_forget(selection)
+    preview = stocked.forget(selection, dry_run=True)
     assert (preview.done, counts(preview)) == (False, expected)
     assert preview.examples
     assert contents(stocked) == before
@@ -145,12 +145,12 @@ def test_a_text_is_forgotten_in_versions_that_undoing_an_import_would_restore(
         path.write_text(json.dumps({"conversations": [conversation]}), encoding="utf-8")
         library.import_path(path)
     selection = Selection.of(text=CANARY)
-    preview = library.preview_forget(selection)
+    preview = library.forget(selection, dry_run=True)
     assert (counts(preview), preview.earlier_versions) == ((0, 0, 0, 0, 0), 1)
     assert library.forget(selection).earlier_versions == 1
-    assert not library.preview_forget(selection)
+    assert not library.forget(selection, dry_run=True)
     library.undo_import(library.receipts()[0].id)
-    assert not library.preview_forget(selection)
+    assert not library.forget(selection, dry_run=True)
     assert not library.search(CANARY).hits
 
 
@@ -170,7 +170,7 @@ def test_dates_select_messages_of_every_kind(library: recollect.Library) -> None
 def test_an_item_is_forgotten_as_a_whole(library: recollect.Library) -> None:
     library.knowledge.create("notes", {"title": "Garden", "content": f"{CANARY} and more"})
     library.knowledge.create("notes", {"title": "Other", "content": "something else"})
-    assert counts(library.preview_forget(Selection.of(text=CANARY))) == (0, 0, 0, 1, 0)
+    assert counts(library.forget(Selection.of(text=CANARY), dry_run=True)) == (0, 0, 0, 1, 0)
     library.forget(Selection.of(text=CANARY, kinds="note"))
     assert len(contents(library)) == 1
 

@@ -872,9 +872,6 @@ class Writers:
     def pin(self) -> None:
         self.library.pin("c0")
 
-    def unpin(self) -> None:
-        self.library.unpin("c0")
-
     def trash(self) -> None:
         self.library.trash("c0")
 
@@ -952,11 +949,10 @@ READERS = {
       conversations_with count_matches digest documents embedding_status empty_trash
       exclusion facet_names facets find_id find_session
       find_text list_position
-      resolve_id index knowledge label match_expression memory message message_ids messages
-      messages_with_ids missing_features preview_forget
-      index_status pause_indexing resume_indexing
+      resolve_id index knowledge label match_expression memory message messages missing_features
+      index_status pause_indexing
       purge_status read_only receipts recent related search short_id size stats summary verify
-      version view wake_indexer prepare_imports read_path record_failed_import
+      version view wake_indexer read_path record_failed_import
       running_imports run_background_jobs""",
     Knowledge: "document export find get list media_types search transcript transcript_page",
     Memory: "get later_first read search successors timeline",

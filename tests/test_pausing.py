@@ -35,7 +35,7 @@ def test_a_paused_library_is_not_indexed_until_it_is_resumed(
     assert (status.passages, status.embedded, status.has_work) == (40, 0, True)
     assert status.paused_since is not None
     assert library.search("dog").total, "words are found at once"
-    library.resume_indexing()
+    library.pause_indexing(False)
     wait_until_idle(library)
     status = library.index_status()
     assert (status.embedded, status.share, status.has_work) == (40, 1.0, False)
@@ -61,7 +61,7 @@ def test_another_process_can_pause_a_job_that_is_running(
     job = pausable(library._store, Job("Working", work), clock=lambda: float(next(now)))
     assert not job.run(lambda: False)
     assert len(steps) == 3
-    library.resume_indexing()
+    library.pause_indexing(False)
     assert pausable(library._store, Job("Working", lambda stop: True)).run(lambda: False)
 
 
@@ -104,7 +104,7 @@ def test_the_status_says_why_indexing_stopped(
     wait_until_idle(library)
     assert "recollect model fetch" in library.index_status().problem
     monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "static")
-    library.resume_indexing()
+    library.pause_indexing(False)
     wait_until_idle(library)
     status = library.index_status()
     assert (status.problem, status.embedded) == ("", 4)

@@ -180,7 +180,6 @@ WITHOUT_ASYNC = {
     "admission",
     "exclusion",
     "import_file",
-    "prepare_imports",
     "record_failed_import",
     "wake_indexer",
     "purge_status",
@@ -189,10 +188,8 @@ WITHOUT_ASYNC = {
     "index_status",
     "run_background_jobs",
     "pause_indexing",
-    "resume_indexing",
     "size",
     "label",
-    "message_ids",
     "conversations_with",
     "list_position",
 }

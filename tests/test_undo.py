@@ -69,7 +69,7 @@ def test_undo_keeps_the_date_of_a_later_message(stocked: recollect.Library) -> N
 
 def test_a_change_that_changes_nothing_cannot_be_undone(stocked: recollect.Library) -> None:
     assert stocked.rename(ID, " Quilts ") is None
-    assert stocked.unpin(ID) is None
+    assert stocked.pin(ID, pinned=False) is None
     with pytest.raises(InvalidInput, match="at least one tag"):
         stocked.tag(ID, " ")
     assert stocked.changes() == []

@@ -187,7 +187,7 @@ def unpin(arguments: argparse.Namespace) -> int:
     return _edit(
         arguments,
         arguments.conversations,
-        lambda library, id_: library.unpin(id_),
+        lambda library, id_: library.pin(id_, pinned=False),
         "Unpinned {}.",
         "{} is not pinned.",
     )

@@ -82,7 +82,7 @@ def _switch(arguments: argparse.Namespace) -> int:
         if arguments.pause:
             library.pause_indexing()
         else:
-            library.resume_indexing()
+            library.pause_indexing(False)
     if arguments.json:
         print_json({"paused": arguments.pause})
     elif arguments.pause:

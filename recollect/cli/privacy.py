@@ -153,7 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.yes:
             return _forget(library, selection, arguments.json)
         with ProgressBar("Searching") as bar:
-            report = library.preview_forget(selection, bar.report)
+            report = library.forget(selection, bar.report, dry_run=True)
         if arguments.json:
             print_json(asdict(report))
             return 0

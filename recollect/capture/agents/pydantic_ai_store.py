@@ -102,7 +102,7 @@ class RecollectConversationStore(ConversationStore):
             raise ConversationConflict(record.conversation_id)
         passages = [_passage(entry) for entry in (*self._missing(record, new), *new)]
         conversation = self._find_or_create(record.conversation_id, passages)
-        stored_ids = set(self._library.message_ids(conversation))
+        stored_ids = {m.id for m in self._library.conversation(conversation).messages}
         added = [passage for passage in passages if passage.id not in stored_ids]
         self._library.add_messages(conversation, added)
         try:

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, RecollectError
+from recollect.importers.sandbox.process import POOL
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.receipts import FileReceipt, Problem
@@ -211,7 +212,7 @@ class Watcher:
         exclusion = self._load_exclusion(ready)
         if exclusion is None:
             return
-        self.library.prepare_imports(self._roots)  # so that no file is blamed for the time it takes
+        POOL.prepare(self._roots, wait=True)  # so that no file is blamed for the time it takes
         deadline = float("inf")
         if not everything:
             deadline = self.clock() + _TURN_SECONDS

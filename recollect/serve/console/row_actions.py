@@ -56,7 +56,7 @@ def _apply(library: Library, id: str, action: str, text: str) -> Change | None:
     if action == "pin":
         return library.pin(id)
     if action == "unpin":
-        return library.unpin(id)
+        return library.pin(id, pinned=False)
     if action == "delete":
         return library.trash(id)
     raise InvalidInput(f"There is no action {truncate(action, 40)!r}.")

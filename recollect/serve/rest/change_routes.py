@@ -132,7 +132,7 @@ def forget(access: AccessTo, request: ForgetRequest) -> Response:
         if request.confirm:
             report = library.forget(selection)
         else:
-            report = library.preview_forget(selection)
+            report = library.forget(selection, dry_run=True)
             entry = Entry.of(SEARCH, "POST /api/forget", selection.conversations, report.messages)
             record(access.service.place, access.principal.user, entry)
     return json_response(ForgetResult.of(report))

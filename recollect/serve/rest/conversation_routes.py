@@ -367,7 +367,7 @@ def _change(access: Access, conversation_id: str, changes: schemas.ConversationC
             if changes.pinned:
                 library.pin(conversation_id)
             else:
-                library.unpin(conversation_id)
+                library.pin(conversation_id, pinned=False)
             return id
         library.update_conversation(
             conversation_id,

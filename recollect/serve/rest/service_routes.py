@@ -165,7 +165,7 @@ def pause_index(access: AccessTo) -> Response:
 def resume_index(access: AccessTo) -> Response:
     """Indexes this library in the background again."""
     with access.write() as library:
-        library.resume_indexing()
+        library.pause_indexing(False)
         return _index_state(library)
 
 
