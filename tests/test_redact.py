@@ -7,14 +7,12 @@ import json
 import random
 import string
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from contents import all_contents
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import redact
 from recollect.importers.items import (
     Cue,
     cues_of,
@@ -26,9 +24,13 @@ from recollect.importers.items import (
 )
 from recollect.model.documents import Document, Passage
 from recollect.redact.documents import redact_document
-from recollect.redact.extra_rules import EXTRA_RULES
-from recollect.redact.redactor import redact_parts, redact_text, redact_value
-from recollect.redact.secret_rules import _Allowlist, _compile, _Rule
+from recollect.redact.redactor import (
+    all_rules,
+    compile_re2,
+    redact_parts,
+    redact_text,
+    redact_value,
+)
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -266,14 +268,9 @@ def test_a_value_can_be_a_secret_because_of_its_name() -> None:
 
 
 def test_every_rule_has_valid_re2_syntax() -> None:
-    gitleaks = json.loads(Path(redact.__file__).with_name("rules.json").read_text())
-    rules = [_Rule(definition) for definition in (*EXTRA_RULES, *gitleaks["rules"])]
-    allowlists = [_Allowlist(gitleaks["allowlist"])]
-    for rule in rules:
-        assert _compile(rule._pattern)
-        allowlists += rule._allowlists
-    for allowlist in allowlists:
-        assert all(_compile(pattern) for pattern in allowlist._patterns)
+    for rule, _ in all_rules():
+        assert compile_re2(rule.regex)
+        assert all(compile_re2(each) for allowed in rule.allowlists for each in allowed.regexes)
 
 
 # -- documents -------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from recollect.redact.redactor import automaton, compile_re2
+
 _ARTICLES = r"(?:all|any|the|your|of|these|those|my|its|every|previous|prior)"
 _OVERRIDE = (
     rf"\b(?:ignore|disregard|forget|override|bypass)\s+(?:{_ARTICLES}\s+){{0,4}}"
@@ -112,11 +114,10 @@ def find_instructions(text: str) -> list[Instruction]:
 
 def _written(text: str) -> Iterator[Instruction]:
     data = text.encode("utf-8", "replace")
-    matching = _rule_set().Match(data) or ()
     kinds = list(_RULES)
-    for index in matching:
+    for index in _rule_set().Match(data) or ():
         kind = kinds[index]
-        for match in _compile(_RULES[kind]).finditer(data):
+        for match in compile_re2(_RULES[kind], ignore_case=True).finditer(data):
             start = len(data[: match.start()].decode("utf-8", "ignore"))
             end = start + len(match.group().decode("utf-8", "replace"))
             if kind in _HIDING_KINDS or not _is_discussed(text, start, end):
@@ -130,7 +131,10 @@ def _is_discussed(text: str, start: int, end: int) -> bool:
     if before and before[-1] in _QUOTES:
         return True
     window = text[max(0, start - _WINDOW) : start] + " " + text[end : end + _WINDOW]
-    return _compile(_DISCUSSION).search(window.encode("utf-8", "replace")) is not None
+    return (
+        compile_re2(_DISCUSSION, ignore_case=True).search(window.encode("utf-8", "replace"))
+        is not None
+    )
 
 
 def _hidden_characters(text: str) -> Iterator[Instruction]:
@@ -170,23 +174,4 @@ def _decode(text: str) -> str:
 
 @cache
 def _rule_set() -> Any:
-    import re2
-
-    options = re2.Options()
-    options.case_sensitive = False
-    options.log_errors = False
-    rules = re2.Set.SearchSet(options)
-    for pattern in _RULES.values():
-        rules.Add(pattern)
-    rules.Compile()
-    return rules
-
-
-@cache
-def _compile(pattern: str) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.case_sensitive = False
-    options.log_errors = False
-    return re2.compile(pattern.encode(), options)
+    return automaton(_RULES.values())

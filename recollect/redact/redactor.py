@@ -1,22 +1,44 @@
-"""Redact secrets in texts and JSON values."""
+"""Find secrets in text, and redact them in texts and JSON values.
+
+The rules are those of gitleaks (rules.json) and our own (own_rules.toml). RE2 matches them in time
+linear in the length of the text, whatever the text is. First, one automaton finds the keywords of
+all rules. Only rules whose keywords occur are tried, in most texts few or none.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import re
+import tomllib
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from functools import cache
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from recollect.redact.secret_rules import Span
-from recollect.redact.terminal_output import find_secrets
+from recollect.language.terminal_codes import CODE_STARTS, code_spans
 
 SecretCounts = Counter[str]
 """The number of secrets of each kind."""
+Span = tuple[int, int, str]
+"""The start and end of a secret in the bytes of a text, and its kind."""
 
 MARK = "[redacted:{}]"
+_MARKS = re.compile(rb"\[redacted:[a-z0-9-]+\]")
+_MIN_UNMARKED = 4  # bytes that a secret must have besides marks in it
 _MAX_ROUNDS = 16
 _SECRET_NAME = re.compile(r"(?i)key|token|secret|pass|pwd|auth|cred")
 _NAMED_CHARACTERS = 4_096  # a longer value is not a secret because of its name
+_LINE_BYTES = 1_000  # of a line before and after a secret that an allowlist sees
+_GENERIC_KINDS = ("password", "authorization", "api-key", "generic-api-key")
+"""The least specific kinds, the most specific of them first."""
+_CODE_STARTS = tuple(start.encode() for start in CODE_STARTS)
+
+
+# -- redacting -----------------------------------------------------------------
 
 
 def redact_text(text: str) -> tuple[str, SecretCounts]:
@@ -49,9 +71,7 @@ def redact_value(value: Any, counts: SecretCounts, name: str = "") -> Any:
         return _redact_named(value, name, counts)
     if isinstance(value, Mapping):
         clean = {key: redact_value(item, counts, str(key)) for key, item in value.items()}
-        if all(clean[key] is item for key, item in value.items()):
-            return value
-        return clean
+        return value if all(clean[key] is item for key, item in value.items()) else clean
     if isinstance(value, (list, tuple)):
         items = [redact_value(item, counts, name) for item in value]
         if all(item is original for item, original in zip(items, value, strict=True)):
@@ -98,3 +118,204 @@ def _replace_spans(parts: Sequence[bytes], spans: Iterable[Span]) -> list[bytes]
         replaced.append(b"".join(pieces))
         part_start = part_end
     return replaced
+
+
+# -- finding -------------------------------------------------------------------
+
+
+def find_secrets(text: bytes) -> list[Span]:
+    """The secrets in a text in order, without overlaps.
+
+    The output of programs may have colours before, after or inside a secret. So it is searched
+    with the codes as spaces, and without them.
+    """
+    codes = _terminal_codes(text)
+    if not codes:
+        return _match_rules(text)
+    bounds = [0, *(place for span in codes for place in span), len(text)]
+    # Texts and codes in turn.
+    parts = [text[start:end] for start, end in pairwise(bounds)]
+    joined = b"".join(parts[::2])
+    parts[1::2] = [b" " * len(code) for code in parts[1::2]]
+    ends = list(accumulate(map(len, parts[::2])))
+
+    def place(position: int) -> int:
+        """Where a byte of the joined texts is."""
+        number = min(bisect(ends, position), len(ends) - 1)
+        return bounds[2 * number + 1] - (ends[number] - position)
+
+    spans = _match_rules(b"".join(parts))
+    spans += [(place(start), place(end - 1) + 1, kind) for start, end, kind in _match_rules(joined)]
+    return _merge_overlaps(spans)
+
+
+def _terminal_codes(text: bytes) -> list[tuple[int, int]]:
+    """Where the codes of a terminal start and end, in bytes."""
+    if not any(start in text for start in _CODE_STARTS):
+        return []
+    characters = text.decode("utf-8", "surrogatepass")
+    spans = []
+    previous = position = 0
+    for start, end in code_spans(characters):
+        first = position + len(characters[previous:start].encode("utf-8", "surrogatepass"))
+        position = first + len(characters[start:end].encode())
+        previous = end
+        spans.append((first, position))
+    return spans
+
+
+def _match_rules(text: bytes) -> list[Span]:
+    """The secrets in a text without terminal codes, in order and without overlaps."""
+    keywords, rules_of_keywords = _rule_set()
+    rules = {
+        id(rule): rule for index in keywords.Match(text) or () for rule in rules_of_keywords[index]
+    }
+    return _merge_overlaps([span for rule in rules.values() for span in rule.find(text)])
+
+
+def _merge_overlaps(spans: list[Span]) -> list[Span]:
+    """Merge overlapping spans into one of the most specific kind."""
+
+    def generality(kind: str) -> int:
+        return _GENERIC_KINDS.index(kind) if kind in _GENERIC_KINDS else -1
+
+    merged: list[Span] = []
+    for start, end, kind in sorted(spans):
+        if merged and start < merged[-1][1]:
+            first_start, first_end, first_kind = merged[-1]
+            specific = min(first_kind, kind, key=generality)
+            merged[-1] = (first_start, max(first_end, end), specific)
+        else:
+            merged.append((start, end, kind))
+    return merged
+
+
+# -- rules ---------------------------------------------------------------------
+
+
+class Allowlist(NamedTuple):
+    """Text that looks like a secret but is none."""
+
+    regexes: Sequence[str] = ()
+    target: str = "secret"
+    """What the regexes are matched with: the "secret", the whole "match", or its "line"."""
+    stopwords: str = ""
+
+    @classmethod
+    def of(cls, definition: Mapping[str, Any]) -> Allowlist:
+        words = "|".join(map(re.escape, definition.get("stopwords", ())))
+        return cls(
+            definition.get("regexes", ()),
+            definition.get("regexTarget", "secret"),
+            f"(?i){words}" if words else "",
+        )
+
+    def allows(self, secret: bytes, match: Any, text: bytes) -> bool:
+        if self.stopwords and compile_re2(self.stopwords).search(secret):
+            return True
+        target = secret
+        if self.target == "match":
+            target = match.group(0)
+        elif self.target == "line":  # cut on both sides if it is long
+            start = text.rfind(b"\n", 0, match.start()) + 1
+            end = text.find(b"\n", match.end())
+            end = len(text) if end < 0 else end
+            target = text[
+                max(start, match.start() - _LINE_BYTES) : min(end, match.end() + _LINE_BYTES)
+            ]
+        return any(compile_re2(pattern).search(target) for pattern in self.regexes)
+
+
+class Rule(NamedTuple):
+    """A rule for secrets of one kind. It is compiled when it is first needed."""
+
+    kind: str
+    regex: str
+    allowlists: Sequence[Allowlist]
+    entropy: float
+    """The least entropy of a secret, in bits per byte."""
+    group: int
+    """The group with the secret; 0 for the first one that matched something."""
+    least: int
+    """The least length of a secret."""
+
+    def find(self, text: bytes) -> list[Span]:
+        spans: list[Span] = []
+        for match in compile_re2(self.regex).finditer(text):
+            groups = range(1, match.re.groups + 1)
+            group = self.group or next((n for n in groups if match.group(n)), 0)
+            secret = match.group(group)
+            length = len(_MARKS.sub(b"", secret))
+            if length < self.least or (length < len(secret) and length < _MIN_UNMARKED):
+                continue
+            if self.entropy and _entropy(secret) <= self.entropy:
+                continue
+            if not any(allowlist.allows(secret, match, text) for allowlist in self.allowlists):
+                spans.append((*match.span(group), self.kind))
+        return spans
+
+
+def all_rules() -> list[tuple[Rule, list[str]]]:
+    """All rules, each with its keywords: our own first."""
+    folder = Path(__file__).parent
+    gitleaks = json.loads((folder / "rules.json").read_text(encoding="utf-8"))
+    own = tomllib.loads((folder / "own_rules.toml").read_text(encoding="utf-8"))
+    rules = []
+    for definition in (*own["rules"], *gitleaks["rules"]):
+        placeholders = own["placeholders"] if definition.get("placeholders") else []
+        allowlists = [
+            gitleaks["allowlist"],
+            *definition.get("allowlists", ()),
+            own["allowlists"].get(definition["id"], {}),
+            {"regexes": [*placeholders, *definition.get("allowed", ())]},
+        ]
+        rule = Rule(
+            definition["id"],
+            definition["regex"],
+            [Allowlist.of(allowlist) for allowlist in allowlists],
+            definition.get("entropy", 0),
+            definition.get("secretGroup", 0),
+            definition.get("least", 1),
+        )
+        rules.append((rule, definition["keywords"]))
+    return rules
+
+
+@cache
+def _rule_set() -> tuple[Any, list[list[Rule]]]:
+    """An automaton that finds the keywords of all rules, and the rules of each keyword."""
+    by_keyword: dict[str, list[Rule]] = {}
+    for rule, keywords in all_rules():
+        for keyword in keywords:
+            by_keyword.setdefault(keyword, []).append(rule)
+    return automaton(map(re.escape, by_keyword)), list(by_keyword.values())
+
+
+def automaton(patterns: Iterable[str]) -> Any:
+    """Finds in one pass which of these patterns, in any case, a text matches."""
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
+    rules = re2.Set.SearchSet(options)
+    for pattern in patterns:
+        rules.Add(pattern)
+    rules.Compile()
+    return rules
+
+
+@cache
+def compile_re2(pattern: str, *, ignore_case: bool = False) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = not ignore_case
+    return re2.compile(pattern.encode(), options)
+
+
+def _entropy(secret: bytes) -> float:
+    """The Shannon entropy in bits per byte."""
+    size = len(secret)
+    return -sum(n / size * math.log2(n / size) for n in Counter(secret).values())

@@ -16,8 +16,7 @@ from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter
 from recollect.progress import Progress
 from recollect.redact.instructions import Instruction, find_instructions
-from recollect.redact.redactor import redact_text
-from recollect.redact.terminal_output import find_secrets
+from recollect.redact.redactor import find_secrets, redact_text
 from recollect.store.base import Store
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
