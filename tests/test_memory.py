@@ -16,8 +16,8 @@ import recollect
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import storable
 from recollect.library import Library
-from recollect.memory import api, backlog, reading
-from recollect.memory.formats import conversation_id, conversation_path, file_name
+from recollect.memory import api, backlog
+from recollect.memory.formats import conversation_id, conversation_path
 from recollect.memory.observe import as_document, conversation_text
 from recollect.memory.rendering import (
     OWN_LENGTH,
@@ -29,7 +29,6 @@ from recollect.memory.rendering import (
 from recollect.memory.results import ConversationHit, MemoryFilter, MemoryResults, ObservationHit
 from recollect.model.audience import MASK, Audience
 from recollect.model.observations import Observation
-from recollect.model.projects import project_name
 from recollect.settings import LIMITS
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
@@ -156,89 +155,6 @@ def test_a_search_finds_the_observations_of_matching_messages(world: Library) ->
     assert 0 < first.score <= 1
 
 
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    few(
-        [
-            ({"types": ["bug-fix"]}, ["obs-2"]),
-            ({"types": ["Bug_Fix", "learning"]}, ["obs-2", "obs-5"]),
-            ({"projects": ["my-api"]}, ["obs-2", "obs-5"]),
-            ({"projects": ["My-API"]}, ["obs-2", "obs-5"]),
-            ({"projects": ["/home/me/auth-service"]}, ["obs-3", "obs-4"]),
-            ({"projects": ["other"]}, []),
-            ({"after": "2025-12-01"}, ["obs-2"]),
-            ({"before": "2025-12-01"}, ["obs-2", "obs-3", "obs-4", "obs-5"]),
-            ({"before": "2025-11-30"}, ["obs-3", "obs-4", "obs-5"]),
-            ({"after": "2025-11-15", "before": "2025-11-15"}, ["obs-3", "obs-4"]),
-            ({"concepts": ["jwt"]}, ["obs-3"]),
-            ({"concepts": ["JWT", "Clock  Skew"]}, ["obs-2", "obs-3"]),
-            ({"concepts": ["JW"]}, []),
-            ({"concepts": ["++"]}, []),
-            ({"files": ["token.ts"]}, ["obs-2"]),
-            ({"files": ["src"]}, ["obs-2"]),
-            ({"files": ["src/token"]}, ["obs-2"]),
-            ({"files": ["/home/me/my-api/src/token.ts"]}, ["obs-2"]),
-            ({"files": ["/elsewhere/lib/auth.tsx"]}, ["obs-3"]),
-            ({"files": ["auth.ts"]}, []),
-            ({"files": ["auth.ts", "AUTH.TSX"]}, ["obs-3"]),
-            (
-                {
-                    "files": ["lib/auth.tsx"],
-                    "types": ["pattern"],
-                    "concepts": ["jwt"],
-                    "projects": ["auth-service"],
-                    "after": "2025-11-01",
-                    "before": "2025-11-30",
-                },
-                ["obs-3"],
-            ),
-            ({"files": ["lib/auth.tsx"], "types": ["bugfix"]}, []),
-        ],
-        10,
-    ),
-)
-def test_every_filter_is_applied(
-    world: Library, filters: dict[str, Any], expected: list[str]
-) -> None:
-    results = world.memory.search("token", MemoryFilter(**filters))
-    if results.kind == "observations":
-        assert (ids(results), results.total) == (expected, len(expected))
-    else:
-        assert not expected
-
-
-def test_filters_are_applied_before_the_limit(library: Library) -> None:
-    add_conversation(library)
-    rare = {n: ("rare",) for n in range(0, 700, 100)}
-    save_observations(
-        library,
-        "s1",
-        *(
-            {"id": f"obs-{n}", "title": f"Token {n}", "concepts": rare.get(n, ())}
-            for n in range(700)
-        ),
-    )
-    results = library.memory.search("token", MemoryFilter(concepts=["rare"]), limit=3)
-    assert (len(results.observations), results.total) == (3, 7)
-    assert library.memory.search("token").total == 700
-
-
-def test_vector_search_finds_observations_without_the_words_and_applies_filters(
-    world: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")  # keeps the observations of this test
-    world.index()
-    results = world.memory.search("login security", mode="vector")
-    assert results.kind == "observations" and results.observations
-    filters = MemoryFilter(concepts=["cookies"])
-    assert ids(world.memory.search("login security", filters, mode="vector")) == ["obs-4"]
-
-
-def test_vector_search_without_vectors_is_an_error(world: Library) -> None:
-    with pytest.raises(InvalidInput, match="vectors"):
-        world.memory.search("token", mode="vector")
-
-
 def test_queries_may_have_operators_fields_and_punctuation(world: Library) -> None:
     assert ids(world.memory.search("token before:2025-11-01")) == ["obs-5"]
     assert ids(world.memory.search('"token check" OR cookie')) == ["obs-2", "obs-4"]
@@ -246,24 +162,6 @@ def test_queries_may_have_operators_fields_and_punctuation(world: Library) -> No
     assert ids(world.memory.search("after:2025-12-01", MemoryFilter(concepts=["clock skew"]))) == [
         "obs-2"
     ]
-
-
-def test_exchanges_are_found_where_nothing_was_observed(library: Library) -> None:
-    add_conversation(library, "s1")
-    add_conversation(library, "s2", "/home/me/other", DAY - timedelta(days=3))
-    results = library.memory.search("refresh tokens", MemoryFilter(projects=["my-api"]))
-    assert (results.kind, results.observations) == ("exchanges", ())
-    (hit,) = results.conversations
-    assert (hit.path, hit.project, hit.title) == ("/my-api/s1.jsonl", "my-api", "Talk s1")
-    assert "refresh tokens" in hit.snippets[0]
-    assert hit.lines is not None
-    text = library.memory.read(hit.path, *hit.lines)
-    assert text.startswith("## Exchange 2\n") and text.endswith("Rotate them on every use.")
-    early = MemoryFilter(before="2025-11-01")
-    assert library.memory.search("refresh tokens", early).kind == "observations"
-    bugfixes = MemoryFilter(types=["bugfix"])
-    assert library.memory.search("refresh tokens", bugfixes).total == 0
-    assert library.memory.search("quagga").conversations == ()
 
 
 IDENTIFIERS = ("ERR_AUTH_FAILED", "2026-03-05", "3.12.7")
@@ -314,21 +212,6 @@ def test_a_word_of_a_message_finds_its_observation(
         assert hit.path == "/my-api/log.jsonl"
 
 
-@pytest.mark.parametrize("identifier", few(IDENTIFIERS))
-def test_a_word_of_a_message_without_an_observation_finds_its_exchange(
-    world: Library, has_vectors: bool, identifier: str
-) -> None:
-    add_log(world, "log", is_observed=False)
-    if has_vectors:
-        world.index()
-    results = world.memory.search(identifier)
-    (hit,) = results.conversations
-    assert results.hits[0] is hit and results.total == len(results.hits)
-    assert identifier in hit.snippets[0] and hit.path == "/my-api/log.jsonl"
-    assert hit.lines is not None
-    assert identifier in world.memory.read(hit.path, *hit.lines)
-
-
 @pytest.mark.both_stores
 def test_observations_and_exchanges_are_ranked_together(world: Library, has_vectors: bool) -> None:
     add_conversation(world, "s4", "/home/me/my-api", DAY, "The token check of the gateway is slow.")
@@ -375,18 +258,6 @@ def test_of_several_observations_of_a_message_the_best_match_is_listed(library: 
     assert ids(results) == ["obs-z"]
 
 
-def test_many_matches_in_one_exchange_do_not_hide_the_others(library: Library) -> None:
-    texts = [("user", "Count the zebras.")]
-    texts += [("assistant", f"There is zebra number {n} zebra zebra.") for n in range(400)]
-    messages = [{"role": role, "content": content} for role, content in texts]
-    library.add_conversation("many", "Counting", messages=messages)
-    for n in range(5):
-        add_conversation(library, f"s{n}", "p", DAY, f"Once, in the year {n}, I saw a zebra.")
-    results = library.memory.search("zebra", limit=6)
-    paths = {hit.path for hit in results.conversations}
-    assert len(paths) == len(results.hits) == 6 <= results.total
-
-
 @pytest.mark.both_stores
 def test_beyond_the_limit_the_total_is_a_lower_bound(library: Library) -> None:
     """The observations of all conversations would have to be read to tell the results apart."""
@@ -416,19 +287,6 @@ def test_words_that_occur_nowhere_find_nothing_but_the_nearest_are_kept_apart(
     answer = search_json(results)
     assert answer["results"] == [] and answer["total"] == 0
     assert len(answer["nearest"]) == len(results.nearest)
-
-
-def test_an_observation_outside_the_dates_does_not_stand_for_a_message_within_them(
-    library: Library,
-) -> None:
-    add_conversation(library, "s1", "p", DAY)
-    later = DAY + timedelta(days=3)
-    library.add_message("s1", "user", "The zebra is back.", id="late", created_at=later)
-    save_observations(library, "s1", {"id": "obs-1", "title": "Animals"})
-    assert ids(library.memory.search("zebra")) == ["obs-1"]
-    results = library.memory.search("zebra", MemoryFilter(after="2025-12-03"))
-    assert results.kind == "exchanges" and len(results.hits) == 1
-    assert library.memory.search("zebra", MemoryFilter(before="2025-12-02")).hits == ()
 
 
 @pytest.mark.both_stores
@@ -553,177 +411,10 @@ def test_several_concepts_also_find_conversations_that_say_them_in_other_words(
     assert paths("flour", "sponge") == ["/default/cake.jsonl"]
 
 
-@pytest.mark.parametrize(
-    ("query", "filters", "error"),
-    [
-        ("x", {}, "Query must be at least 2 characters"),
-        ("  x ", {}, "Query must be at least 2 characters"),
-        (["ab", "x"], {}, "Query must be at least 2 characters"),
-        (
-            ["ab"],
-            {},
-            "Query array must have 2-5 items. "
-            "Must provide at least 2 concepts for multi-concept search",
-        ),
-        (
-            ["ab"] * 6,
-            {},
-            "Query array must have 2-5 items. Cannot search more than 5 concepts at once",
-        ),
-        (7, {}, "Query must be string or array"),
-        (["ab", 7], {}, "Query must be string or array"),
-        ("ab", {"after": "yesterday"}, "Invalid date format: after is 'yesterday'. Use YYYY-MM-DD"),
-        (
-            "ab",
-            {"before": "2025-13-01"},
-            "Invalid date format: before is '2025-13-01'. Use YYYY-MM-DD",
-        ),
-        ("ab", {"before": "2025-12-01T10:00:00"}, "Invalid date format"),
-        ("ab", {"types": ["poem"]}, "Unknown type: 'poem'. Types: decision, bugfix"),
-    ],
-)
-def test_invalid_searches_are_errors(
-    library: Library, query: Any, filters: dict[str, Any], error: str
-) -> None:
-    with pytest.raises(InvalidInput) as raised:
-        library.memory.search(query, MemoryFilter(**filters))
-    assert str(raised.value).startswith(error)
-
-
-def test_an_unknown_mode_is_an_error(library: Library) -> None:
-    with pytest.raises(InvalidInput, match=r"^mode: 'psychic' is not one of both, text, vector"):
-        library.memory.search("ab", mode="psychic")
-
-
 # -- details -------------------------------------------------------------------
 
 
-def test_details_come_in_the_order_of_the_ids(world: Library) -> None:
-    hits = world.memory.get(["obs-4", "obs-1", "obs-3", "obs-1"], audience=Audience.AGENT_MASKED)
-    assert [hit.observation.id for hit in hits] == ["obs-4", "obs-1", "obs-3", "obs-1"]
-    observation = hits[1].observation
-    assert (observation.title, observation.facts, observation.concepts) == (
-        "Use JWT for authentication",
-        ("Chose JWT over sessions",),
-        ("JWT", "Rate-Limiting"),
-    )
-    assert (observation.project, observation.conversation) == ("/home/me/my-api", "s1")
-    assert (observation.created_at, observation.lines) == (DAY, (7, 12))
-
-
-def test_the_error_names_all_unknown_ids(world: Library) -> None:
-    with pytest.raises(InvalidInput, match=r"^Invalid observation ID: obs-9, s1-0$"):
-        world.memory.get(["obs-1", "obs-9", "s1-0"])
-    for bad_ids, error in (
-        ([], "at least 1 observation ID"),
-        (["obs-1"] * 21, "more than 20 observations at once"),
-    ):
-        with pytest.raises(InvalidInput, match=error):
-            world.memory.get(bad_ids)
-
-
-def test_observations_made_by_rules_point_to_their_messages(
-    library: Library,
-) -> None:
-    library.add_conversation(
-        "s1",
-        "Roses",
-        project="/home/me/garden",
-        messages=[
-            {
-                "role": "user",
-                "content": "We decided to prune the roses in March because frost kills the shoots.",
-            },
-            {
-                "role": "assistant",
-                "content": "Noted: pruning in March. The reason is late frost in February.",
-            },
-        ],
-    )
-    assert backlog.catch_up(library._store) == 1
-    (first, *_) = library.memory.search(
-        "prune roses", MemoryFilter(types=["decision"])
-    ).observations
-    (hit,) = library.memory.get([first.observation.id])
-    text = library.memory.read(hit.path, *hit.observation.lines)
-    assert "We decided to prune the roses in March" in text
-
-
 # -- reading -------------------------------------------------------------------
-
-
-def test_a_conversation_is_read_whole_or_by_lines(world: Library) -> None:
-    text = world.memory.read("/my-api/s1.jsonl")
-    lines = text.split("\n")
-    assert lines[0] == "# Conversation: Talk s1" and lines[2] == "# Date: 2025-12-01"
-    for start, end in ((1, 1), (5, 9), (3, len(lines)), (len(lines), len(lines) + 50)):
-        assert world.memory.read("/my-api/s1.jsonl", start, end) == "\n".join(
-            lines[start - 1 : end]
-        )
-    assert world.memory.read("/my-api/s1.jsonl", 4) == "\n".join(lines[3:])
-
-
-def test_an_invalid_line_range_is_an_error_with_the_number_of_lines(world: Library) -> None:
-    total = world.memory.read("/my-api/s1.jsonl").count("\n") + 1
-    for start, end in ((0, None), (-3, 5), (5, 4), (total + 1, None)):
-        with pytest.raises(InvalidInput, match=f"^Invalid line range: .*{total} lines"):
-            world.memory.read("/my-api/s1.jsonl", start, end)
-
-
-@pytest.mark.parametrize(
-    "path",
-    few(
-        [
-            "",
-            "/",
-            "s1",
-            "s1.jsonl",
-            "/my-api/s1",
-            "/my-api/s9.jsonl",
-            "/etc/passwd",
-            "/my-api/../s1.jsonl",
-            "../s1.jsonl",
-            "/my-api/s1.jsonl/",
-            "//s1.jsonl",
-            "/my-api/.jsonl",
-            "/my-api/observations:s1.jsonl",
-            "/my-api/n1.jsonl",
-            "/my-api/s1%2e.jsonl",
-            "/my-api/%00.jsonl",
-            "/home/me/.claude/projects/x/s1.jsonl",
-            "/my-api/\ud800.jsonl",
-        ],
-        8,
-    ),
-)
-def test_only_paths_of_conversations_are_read(world: Library, path: str) -> None:
-    world.knowledge.create("notes", {"title": "n1", "content": "no conversation"})
-    with pytest.raises(NotFound, match=r"^File not found: "):
-        world.memory.read(path)
-
-
-def test_a_long_conversation_is_read_in_parts(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "MAX_READ_LENGTH", 300)
-    add_conversation(
-        library, "s1", "p", DAY, *(f"Line {n} of the long tale." for n in range(40)), "x" * 1_000
-    )
-    whole = ""
-    calls = 0
-    start = 1
-    while True:
-        text = library.memory.read("/p/s1.jsonl", start)
-        text, _, more = text.partition("\n\n[")
-        assert len(text) <= 300
-        whole += text + "\n"
-        calls += 1
-        if "startLine" not in more:
-            break
-        start = int(more.rpartition("startLine ")[2].rstrip("]"))
-    assert "Line 39 of the long tale." in whole and calls > 3
-    assert whole.count("Line 7 of") == 1
-    assert more.endswith(" is cut; it has 1,000 characters.]")
 
 
 def test_a_line_that_was_cut_is_read_with_the_budget_that_the_answer_names(
@@ -861,32 +552,6 @@ def test_the_label_of_a_result_does_not_repeat_a_human_only_call(library: Librar
     assert f"[Ran {SECRET}, 1 line]" in library.memory.read("/p/s1.jsonl")
 
 
-def test_human_only_messages_are_masked_hidden_or_shown(library: Library) -> None:
-    add_conversation(library)
-    library._store.append(
-        "s1", recollect.Passage("p", "user", SECRET, visibility="human_only", created_at=DAY)
-    )
-    library.add_message("s1", "assistant", "That stays between us.", id="last")
-    path = "/my-api/s1.jsonl"
-    masked = library.memory.read(path, audience=Audience.AGENT_MASKED)
-    assert MASK in masked and SECRET not in masked
-    hidden = library.memory.read(path, audience=Audience.AGENT_HIDDEN)
-    assert MASK not in hidden and SECRET not in hidden and "between us" in hidden
-    assert SECRET in library.memory.read(path, audience=Audience.PERSON)
-    assert library.memory.search("wombat", audience=Audience.PERSON).conversations
-    for audience in (Audience.AGENT_MASKED, Audience.AGENT_HIDDEN):
-        assert not library.memory.search("wombat", audience=audience).conversations
-        assert not library.memory.search(["wombat", "rotate"], audience=audience).conversations
-    lines = conversation_text(library.conversation("s1")).span(("last",))
-    save_observations(
-        library, "s1", {"id": "obs-1", "title": "Between us", "passages": ("last",), "lines": lines}
-    )
-    for audience in Audience:
-        (hit,) = library.memory.get(["obs-1"], audience=audience)
-        text = library.memory.read(hit.path, *hit.observation.lines, audience=audience)
-        assert "between us" in text
-
-
 # -- names ---------------------------------------------------------------------
 
 
@@ -895,23 +560,6 @@ def test_every_id_can_be_read_back_from_its_path(project: str, id_: str) -> None
     path = conversation_path(project, id_)
     assert path.isprintable() and "`" not in path and path.count("/") == 2
     assert conversation_id(path) == storable(id_)
-
-
-def test_projects_and_files_have_short_names() -> None:
-    assert [
-        project_name(n)
-        for n in ("/home/me/my-api", "C:\\work\\app\\", "~/x/y", "team/alpha", "default", "/")
-    ] == [
-        "my-api",
-        "app",
-        "y",
-        "team/alpha",
-        "default",
-        "/",
-    ]
-    assert file_name("/home/me/my-api/src/a.ts", "/home/me/my-api") == "src/a.ts"
-    assert file_name("/home/me/my-apis/a.ts", "/home/me/my-api") == "/home/me/my-apis/a.ts"
-    assert file_name("default/a.ts", "default") == "default/a.ts"
 
 
 def test_a_list_shows_the_fact_that_has_words_of_the_query() -> None:
@@ -1182,18 +830,3 @@ def test_a_conversation_that_continues_after_the_days_is_kept(world: Library) ->
     world.update_conversation("s3", "Renamed today")
     world.memory.forget(before="2025-11-15", confirm=True)
     assert conversation_ids(world) == ["s1", "s2"]
-
-
-def test_forget_takes_ids_or_a_path_or_a_project_and_dates(world: Library) -> None:
-    for options in (
-        {},
-        {"ids": ["obs-1"], "path": "/x/s1.jsonl"},
-        {"path": "/x/s1.jsonl", "project": "my-api"},
-    ):
-        with pytest.raises(InvalidInput, match="Say what to forget"):
-            world.memory.forget(confirm=True, **options)
-    with pytest.raises(InvalidInput, match="Invalid date format"):
-        world.memory.forget(before="soon", confirm=True)
-    with pytest.raises(InvalidInput, match="more than 20"):
-        world.memory.forget(["obs-1"] * 21, confirm=True)
-    assert conversation_ids(world) == ["s1", "s2", "s3"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_index import Server, server
+from test_index import server
 
 from recollect.errors import InvalidInput
 from recollect.library import Library
@@ -24,14 +24,11 @@ from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
 from recollect.model.search import Filter
 from recollect.models.stopping import Stop, never_stop
-from recollect.store.sqlite import sealing
 
 __all__ = ["server"]
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 OBSERVED = Filter(hidden=True, kinds=(OBSERVATION,))
-
-sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
 
 def add_conversation(
@@ -136,16 +133,6 @@ def test_ordinary_searches_do_not_return_observations(library: Library) -> None:
     assert [d.kind for d in library.documents()] == ["conversation"]
     assert library.knowledge.search("kettle")["total_estimated"] == 2
     assert library.stats()["messages"] == 2
-
-
-def test_deleting_a_conversation_deletes_its_observations(library: Library) -> None:
-    add_conversation(library)
-    add_conversation(library, "other", "I always use the green pan for eggs, never the iron one.")
-    library.index()
-    library.delete_conversation("c")
-    assert {o.conversation for o in observations(library)} == {"other"}
-    library.delete_conversation("other")
-    assert observations(library) == []
 
 
 def test_undoing_an_import_deletes_its_observations(library: Library, tmp_path: Path) -> None:
@@ -302,18 +289,6 @@ def test_a_long_run_in_the_background_is_followed_by_a_pause_in_every_process(
     assert not observing.has_backlog(store)
 
 
-def test_a_clock_that_was_set_back_does_not_stop_the_observer(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
-    library.add_conversation("c", "Boats")
-    library.add_message("c", "user", "We decided to paint the boat green.")
-    store = library._store
-    store.set_marker("observer_next_run", int(time.time()) + 100_000)
-    background_jobs.observe_job(store).run(lambda: False)
-    assert not observing.has_backlog(store)
-
-
 def index_status_while_observing(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[int, int]:
@@ -340,39 +315,3 @@ def test_many_messages_get_vectors_in_the_background_before_they_are_observed(
 ) -> None:
     monkeypatch.setattr(background_jobs, "_MANY_CONVERSATIONS", many)
     assert index_status_while_observing(library, monkeypatch) == count
-
-
-def test_messages_are_observed_before_a_service_makes_their_vectors(
-    library: Library, monkeypatch: pytest.MonkeyPatch, server: Server
-) -> None:
-    monkeypatch.setattr(background_jobs, "_MANY_CONVERSATIONS", 1)
-    assert index_status_while_observing(library, monkeypatch) == (0, 2)
-    assert server.texts
-
-
-def test_observing_stops_between_two_exchanges(library: Library) -> None:
-    library.add_conversation("c", "Boats")
-    for part in ("hull", "mast", "deck"):
-        library.add_message("c", "user", f"We decided to paint the {part} green.")
-        library.add_message("c", "assistant", f"The {part} will be green.")
-    for calls in range(2, 7):
-        answers = iter([False] * calls)
-        assert observing.catch_up(library._store, stop=lambda a=answers: next(a, True)) == 0
-        assert observations(library) == []
-    assert observing.catch_up(library._store) == 1
-    assert len(observations(library)) == 3
-
-
-@sqlite_only
-def test_observations_are_sealed_while_others_are_made(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 1)
-    add_conversation(library)
-    observing.catch_up(library._store)
-    assert library._store.needs_refresh(), "few observations wait for the next indexing"
-    monkeypatch.setattr(observing, "_MAX_UNSEALED", 1)
-    add_conversation(library, "other", "I prefer the green teapot, because it never drips.")
-    observing.catch_up(library._store)
-    assert len(observations(library)) == 2
-    assert not library._store.needs_refresh()

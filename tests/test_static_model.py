@@ -6,7 +6,6 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,8 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.models import pieces as pieces_module
-from recollect.models.pieces import MAX_CACHED, PieceCounter, Pieces
+from recollect.models.pieces import PieceCounter
 from recollect.models.static import (
     PRIOR_PIECES,
     TABLE,
@@ -78,11 +76,6 @@ def test_a_word_that_occurs_in_every_text_has_little_weight() -> None:
     assert weights[the] < weights[cat] < weights[unseen]
 
 
-def test_the_only_message_of_a_library_has_a_unit_vector() -> None:
-    (vector,) = StaticModel(Counts.of(TALK[:1])).embed(TALK[:1])
-    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
-
-
 # -- vectors ------------------------------------------------------------------
 
 
@@ -92,10 +85,6 @@ def test_a_text_has_the_same_vector_in_every_batch() -> None:
     for text, vector in zip([*TALK, "", *reversed(TALK)], together, strict=True):
         assert np.array_equal(model.embed([text])[0], vector)
         assert np.array_equal(model.embed_query(text), vector)
-
-
-def test_an_empty_batch_has_no_vectors() -> None:
-    assert MODEL.embed([]).shape == (0, MODEL.dimensions)
 
 
 @given(st.text())
@@ -228,15 +217,6 @@ def test_vectors_are_those_of_a_plain_implementation() -> None:
     assert np.abs(model.embed(VARIED) - expected).max() < 1e-5
 
 
-def test_a_vector_of_more_pieces_than_are_added_at_once_is_that_of_a_plain_implementation() -> None:
-    names = [name for name in default_table()[0].pieces if name.isalpha() and name.isascii()]
-    text = " ".join(names[2_000:9_000])
-    counts = Counts.of(TALK)
-    vectors = StaticModel(counts).embed([TALK[0], text, TALK[1]])
-    expected = [plain_vector(part, counts) for part in (TALK[0], text, TALK[1])]
-    assert np.abs(vectors - np.array(expected)).max() < 1e-5
-
-
 def count_pieces(counter: PieceCounter, texts: list[str]) -> list[Counter[int]]:
     result = []
     for bags in counter.count(texts):
@@ -260,51 +240,9 @@ def new_counter() -> PieceCounter:
 COUNTER = new_counter()
 
 
-@given(
-    st.text(st.sampled_from("ab .;\u2014\u2019\xe9e\u0301\u212b\u037e\u0387\u4e00\ud800\U0001f600"))
-)
-def test_folding_single_characters_gives_the_words_of_folding_runs(text: str) -> None:
-    plain = pieces_module._NON_ASCII.sub(pieces_module._fold_run, text).encode()
-    assert pieces_module.fold(text).split() == plain.split()
-
-
 @given(st.lists(st.text(max_size=50)))
 def test_pieces_are_counted_as_a_plain_implementation_does(texts: list[str]) -> None:
     check_pieces(COUNTER, texts)
-
-
-def test_pieces_are_counted_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    for texts, characters in [(1, 1), (2, 100), (100, 30)]:
-        monkeypatch.setattr(pieces_module, "_MAX_TEXTS", texts)
-        monkeypatch.setattr(pieces_module, "_MAX_CHARACTERS", characters)
-        check_pieces(COUNTER, VARIED)
-
-
-def test_pieces_are_counted_correctly_after_the_words_are_numbered_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pieces_module, "_MAX_NUMBERED", 40)
-    monkeypatch.setattr(pieces_module, "_MAX_TEXTS", 2)
-    check_pieces(new_counter(), VARIED + VARIED)
-
-
-def test_pieces_are_counted_correctly_if_words_share_a_slot(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pieces_module, "_SLOT_BITS", 1)
-    counter = new_counter()
-    long_words = ["a" * length for length in range(14, 19)]
-    for _ in range(2):
-        check_pieces(counter, [*VARIED, *long_words, " ".join(long_words)])
-
-
-def test_several_threads_count_pieces_correctly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces_module, "_MAX_NUMBERED", 40)
-    counter = new_counter()
-    expected = count_pieces(COUNTER, VARIED)
-    with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(lambda _: count_pieces(counter, VARIED), range(40)))
-    assert results == [expected] * 40
 
 
 # -- tokenizing ---------------------------------------------------------------
@@ -335,20 +273,6 @@ def test_a_text_is_tokenized_as_in_training(text: str, expected: list[str]) -> N
     assert pieces(text) == expected
 
 
-@given(st.text(st.characters(max_codepoint=127)))
-def test_ascii_text_is_tokenized_the_same_beside_other_characters(text: str) -> None:
-    assert pieces(text) == pieces(text + "\u200b")  # dropped, but not ASCII
-
-
-@pytest.mark.full
-def test_the_cache_of_words_has_a_maximum_size() -> None:
-    tokenizer = Pieces({"w": 0, **{f"##{digit}": digit + 1 for digit in range(10)}})
-    assert tokenizer.of("w 9 w20") == [0, 0, 3, 1]
-    tokenizer.of(" ".join(f"w{n}" for n in range(MAX_CACHED + 10)))
-    assert len(tokenizer) <= MAX_CACHED
-    assert tokenizer.of("w20") == [0, 3, 1]
-
-
 # -- storing ------------------------------------------------------------------
 
 
@@ -360,12 +284,6 @@ def test_counts_are_the_same_after_a_round_trip_through_bytes() -> None:
     assert again.documents == counts.documents == len(TALK)
     assert np.array_equal(again.pieces, counts.pieces)
     assert StaticModel(again).version == StaticModel(counts).version
-
-
-def test_a_piece_is_counted_once_per_text() -> None:
-    counts = Counts.of(iter(["the the the", "the cat", ""]))
-    table, _ = default_table()
-    assert (counts.documents, counts.pieces[table.pieces["the"]], counts.pieces.sum()) == (3, 2, 3)
 
 
 def test_vectors_that_cannot_be_compared_have_different_versions() -> None:
