@@ -18,7 +18,7 @@ from recollect.language.queries.fts5 import parse_fts5
 from recollect.language.queries.matching import matches
 from recollect.language.queries.query import MalformedQuery, parse
 from recollect.language.queries.query_tree import Word
-from recollect.search.results.snippet import excerpt_at
+from recollect.search.snippets import excerpt_at
 from recollect.settings import LIMITS
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")

@@ -15,8 +15,7 @@ from recollect.errors import InvalidInput
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search import rerank
-from recollect.search.candidates import candidate_reader, deadline
+from recollect.search import candidates, deadline, rerank
 from recollect.settings import LIMITS
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -814,7 +813,7 @@ def test_a_knowledge_search_that_was_stopped_is_marked_as_partial(
 ) -> None:
     assert "partial" not in garden.knowledge.search("tomatoes")
     monkeypatch.setattr(deadline, "LIMITS", replace(LIMITS, search_cpu_seconds=-1.0))
-    monkeypatch.setattr(candidate_reader, "_CHARACTERS_AT_ONCE", 1)
+    monkeypatch.setattr(candidates, "_CHARACTERS_AT_ONCE", 1)
     answer = garden.knowledge.search("tomatoes", KnowledgeOptions(mode="text"))
     assert answer["partial"] is True
     assert "was stopped" in answer["note"]
@@ -824,7 +823,7 @@ def test_a_page_of_conversations_that_was_stopped_is_not_exact(
     garden: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deadline, "LIMITS", replace(LIMITS, search_cpu_seconds=-1.0))
-    monkeypatch.setattr(candidate_reader, "_CHARACTERS_AT_ONCE", 1)
+    monkeypatch.setattr(candidates, "_CHARACTERS_AT_ONCE", 1)
     page = search(garden, "tomatoes", mode="text", group="conversation")
     assert (page.partial, page.exact) == (True, False)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from recollect.errors import UnsafeFile
 from recollect.language.text import fold
-from recollect.search.variants.foreign import ForeignDatabase, Needle
+from recollect.search.foreign import ForeignDatabase, Needle
 
 # Letters with unusual case folding: one to many, many to one, composed, without case, and outside
 # the Basic Multilingual Plane.

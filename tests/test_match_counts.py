@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.language.queries.query import parse
-from recollect.model.kinds import CONVERSATION
+from recollect.knowledge.options import KnowledgeOptions
 from recollect.model.search import Filter, SearchOptions
-from recollect.search.everything.kind_queries import KindQuery, store_part
 
 
 def fill(library: recollect.Library) -> None:
@@ -93,8 +91,6 @@ def test_a_title_with_some_of_the_words_does_not_change_the_count_of_messages(
     }
     for title, text in titles_and_texts.items():
         library.add_conversation(title, title, messages=[{"role": "user", "content": text}])
-    query = KindQuery(Filter(kinds=(CONVERSATION,)), "message")
-    node = parse("alpha AND beta")
-    store = store_part(library._store, query, node).store
-    assert len(store.match(node, query.filter, 10)) == 2
-    assert store.count(node, query.filter) == (2, True)
+    options = KnowledgeOptions(sources=["chats"], filters={"chats": {"by": "message"}})
+    answer = library.knowledge.search("alpha AND beta", options)
+    assert len(answer["results"]) == answer["total_estimated"] == 2

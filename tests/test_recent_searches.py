@@ -11,7 +11,7 @@ import pytest
 import recollect
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search.candidates import deadline
+from recollect.search import deadline
 from recollect.search.passages import ranked_part
 from recollect.search.queries.terms import Term
 from recollect.settings import LIMITS

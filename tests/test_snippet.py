@@ -13,8 +13,7 @@ from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word, words
 from recollect.model.search import SearchOptions
-from recollect.search.results.snippet import snippet
-from recollect.search.results.word_finder import _PatternFinder, _PlainFinder, fold, word_finder
+from recollect.search.snippets import fold, snippet
 
 
 def mark_matches(content: str, query: str, length: int = 60) -> str:
@@ -102,17 +101,6 @@ def test_a_snippet_has_a_maximum_length_and_contains_its_marks(
 @given(st.text())
 def test_a_text_is_folded_like_each_of_its_characters(text: str) -> None:
     assert fold(text) == "".join(map(fold, text))
-
-
-_TYPED = st.builds(Word, st.text("abé1", min_size=1, max_size=3), st.booleans())
-
-
-@given(st.lists(_TYPED, min_size=1, max_size=4), st.text("abé1_ .語", max_size=30))
-def test_plain_words_are_found_where_a_pattern_finds_them(typed: list[Word], text: str) -> None:
-    finder, by_pattern = word_finder(typed), _PatternFinder(typed)
-    assert isinstance(vars(finder)["_plain"], _PlainFinder)
-    assert finder.first(fold(text)) == by_pattern.first(fold(text))
-    assert finder.matches(fold(text)) == by_pattern.matches(fold(text))
 
 
 def test_a_rare_word_is_shown_after_many_matches_of_a_frequent_one() -> None:

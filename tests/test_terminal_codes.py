@@ -20,8 +20,8 @@ from recollect.language.text import for_model, indexable, printable, separated_w
 from recollect.memory.observe.exchanges import split_exchanges
 from recollect.model.documents import Document, Passage
 from recollect.model.forgetting import Selection
-from recollect.search.results.snippet import best_match, excerpt_at, first_match, snippet_at
-from recollect.search.variants.foreign import Needle
+from recollect.search.foreign import Needle
+from recollect.search.snippets import best_match, excerpt_at, first_match, snippet_at
 from recollect.store.values import Unembedded
 from recollect.transfer.forgetting import _text_matcher
 

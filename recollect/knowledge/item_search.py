@@ -27,18 +27,16 @@ from recollect.model.audience import Audience
 from recollect.model.documents import Json, Passage, Summary
 from recollect.model.kinds import CONVERSATION, MEDIA
 from recollect.model.search import SearchOptions
-from recollect.search.everything.entries import Entry
-from recollect.search.everything.results import Results
-from recollect.search.everything.search import search_everything
-from recollect.search.results.snippet import first_match
+from recollect.search.everything import Entry, Results, search_everything
+from recollect.search.snippets import first_match
 from recollect.settings import LIMITS
 from recollect.store.audience import visible_store
 from recollect.store.base import Store
 from recollect.store.values import Candidate
 
 MOST_RESULTS = 100
-# The most media of a mixed list that are sorted in an order of their own.
-_MOST_SORTED = 5_000
+# The first results of a mixed list, of which the media are sorted in an order of their own.
+_MOST_SORTED = 1_000
 _SCORE_TYPES = {("text",): "fts", ("vector",): "vector", ("text", "vector"): "hybrid"}
 """How a result was found, in the terms of the Knowledge API."""
 
@@ -241,30 +239,27 @@ def _entries_from(
     has_own_order = not options.sources or "media" in options.sources
     if order == media_order or not has_own_order or _has_only_media(options):
         return results.entries_from(offset)
-    media = results.entries_of(MEDIA)
-    entries = _with_media_order(results.entries(), media, media_order, store)
+    entries = _with_media_order(results.entries(), media_order, store)
     skipped = sum(1 for _ in islice(entries, offset))
     return skipped, entries
 
 
-def _with_media_order(
-    entries: Iterator[Entry], media: Iterator[Entry], order: str, store: Store
-) -> Iterator[Entry]:
-    """The results with media in an order of their own, in the places that media have.
+def _with_media_order(entries: Iterator[Entry], order: str, store: Store) -> Iterator[Entry]:
+    """The results with the media among the first ones in an order of their own.
 
-    `media` are all of them in the order of the results.
+    They stay in the places that media have.
     """
-    first_media = list(islice(media, _MOST_SORTED))
-    first_media.sort(key=lambda entry: -entry.score)
+    first = list(islice(entries, _MOST_SORTED))
+    media = [entry for entry in first if entry.candidate.kind == MEDIA]
+    media.sort(key=lambda entry: -entry.score)
     if order == "recent":
         times = {
             key: changed_at.timestamp()
-            for key, _, changed_at in store.change_times([e.candidate.key for e in first_media])
+            for key, _, changed_at in store.change_times([e.candidate.key for e in media])
             if changed_at is not None
         }
-        first_media.sort(key=lambda entry: -times.get(entry.candidate.key, -inf))
-    in_order = iter(first_media)
-    for entry in entries:
-        if entry.candidate.kind == MEDIA:
-            entry = next(in_order, entry)
-        yield entry
+        media.sort(key=lambda entry: -times.get(entry.candidate.key, -inf))
+    in_order = iter(media)
+    for entry in first:
+        yield next(in_order) if entry.candidate.kind == MEDIA else entry
+    yield from entries

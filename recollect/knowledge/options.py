@@ -13,8 +13,7 @@ from recollect.knowledge.results import SOURCES
 from recollect.knowledge.retrieval import DEFAULTS
 from recollect.language.text import bound, storable, truncate
 from recollect.model.search import Filter
-from recollect.search.everything.kind_queries import MATCH_IN, KindQuery
-from recollect.search.everything.search import ORDERS
+from recollect.search.everything import MATCH_IN, ORDERS, KindQuery
 from recollect.settings import LIMITS
 
 LONGEST_QUERY = 1_000

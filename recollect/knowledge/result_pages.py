@@ -7,7 +7,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from recollect.knowledge.results import uri_of
-from recollect.search.everything.entries import Entry
+from recollect.search.everything import Entry
 
 
 class ResultHistory(Protocol):

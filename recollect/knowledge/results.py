@@ -15,7 +15,7 @@ from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary
 from recollect.model.edited_fields import EDITED_FIELDS
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
-from recollect.search.results.snippet import best_match, short_snippet
+from recollect.search.snippets import best_match, short_snippet
 
 SOURCE_NAMES: Mapping[str, str] = {kind.name: kind.knowledge for kind in KIND_TABLE}
 """The API's name for each kind: its `source`."""

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from recollect.index.status import EmbeddingStatus, IndexStatus
     from recollect.knowledge.listing import ConversationList, FacetCache, ListPage
     from recollect.memory.observe.model import Budget
-    from recollect.search.recent_searches import RecentSearches
-    from recollect.search.variants.literal import TextMatches
+    from recollect.search.engine import Searches
+    from recollect.search.literal import TextMatches
     from recollect.store.shared.database import SharedDatabase
     from recollect.transfer.archive import Archive
 
@@ -157,7 +157,7 @@ class LibraryReader:
         fields role: from: in: tag: title: before: after:. A list of two to five texts finds the
         conversations that have all of them; a list of one text is that query.
         """
-        from recollect.search.variants.concepts import search_concepts
+        from recollect.search.concepts import search_concepts
 
         options, filters = options_with(options, arguments)
         filter = expand_filter(self._store, filter_with(filter, filters))
@@ -177,10 +177,10 @@ class LibraryReader:
                 self._background.check()  # not before the search, which would share its time
 
     @cached_property
-    def _recent_searches(self) -> RecentSearches:
-        from recollect.search.recent_searches import RecentSearches
+    def _recent_searches(self) -> Searches:
+        from recollect.search.engine import Searches
 
-        return RecentSearches()
+        return Searches()
 
     def count_matches(
         self,
@@ -194,7 +194,7 @@ class LibraryReader:
 
         None if the search has no words to count. Raises SearchTimeout if there are too many.
         """
-        from recollect.search.variants.match_counts import count_matches
+        from recollect.search.match_counts import count_matches
 
         return count_matches(
             self._visible_store(audience),
@@ -214,7 +214,7 @@ class LibraryReader:
         audience: Audience = Audience.PERSON,
     ) -> Page:
         """Messages that resemble a message, in words and in meaning. Raises NotFound."""
-        from recollect.search.variants.similar import related
+        from recollect.search.engine import related
 
         store = self._visible_store(audience)
         filter = Filter.of(kinds=kinds)
@@ -235,7 +235,7 @@ class LibraryReader:
 
         If there are none, those that contain all its words. Without a text, simply the newest.
         """
-        from recollect.search.variants import literal
+        from recollect.search import literal
 
         filter = self._complete_filter(filter_with(filter, arguments), (CONVERSATION,))
         return literal.recent(self._store, text, filter, limit, audience)
@@ -254,7 +254,7 @@ class LibraryReader:
         Case does not matter. Each message comes with the id of its conversation. Raises NotFound,
         or SearchTimeout if there are too many messages to read all that may contain the text.
         """
-        from recollect.search.variants import literal
+        from recollect.search import literal
 
         store = self._visible_store(audience)
         return literal.find_text(
@@ -275,7 +275,7 @@ class LibraryReader:
         They are in the order of the text engine, with excerpts of twenty words. Raises
         MalformedQuery.
         """
-        from recollect.search.variants.expression import match_expression
+        from recollect.search.literal import match_expression
 
         filter = Filter.of(conversations=conversations, sources=sources, kinds=CONVERSATION)
         filter = expand_filter(self._store, filter)

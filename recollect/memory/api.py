@@ -50,7 +50,7 @@ from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.model.undo import Edit
-from recollect.search.results.hits import make_hit
+from recollect.search.results import make_hit
 from recollect.settings import LIMITS
 from recollect.store.audience import visible_store
 from recollect.store.base import Store

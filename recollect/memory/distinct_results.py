@@ -18,7 +18,7 @@ from recollect.memory.results import ConversationHit, MemoryHit, ObservationHit
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.projects import project_name
 from recollect.model.search import Hit
-from recollect.search.results.hits import make_hit
+from recollect.search.results import make_hit
 from recollect.store.base import Store
 from recollect.store.values import Candidate
 

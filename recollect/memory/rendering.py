@@ -31,7 +31,7 @@ from recollect.memory.results import (
 )
 from recollect.model.observations import Observation
 from recollect.model.projects import project_name
-from recollect.search.results.snippet import snippet
+from recollect.search.snippets import snippet
 
 SHORT_LENGTH = 90
 OWN_LENGTH = 120

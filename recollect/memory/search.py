@@ -22,28 +22,22 @@ from recollect.memory.results import MemoryHit, MemoryResults, ObservationHit
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search import engine
-from recollect.search.candidates.deadline import NOTE
-from recollect.search.candidates.pool import NEAREST, CandidatePool, read_pools, require_candidates
-from recollect.search.candidates.scope import Scope
-from recollect.search.candidates.sizes import CANDIDATES
+from recollect.search.candidates import CANDIDATES, NEAREST, CandidatePool, Scope
+from recollect.search.concepts import search_concepts
+from recollect.search.deadline import NOTE
+from recollect.search.engine import Search, interpret_query, search
 from recollect.search.evidence import UNRELATED
 from recollect.search.passages import ScoredCandidate
-from recollect.search.queries.interpretation import interpret
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.period_questions import as_period
-from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
+from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.queries.query_reading import resolve_ambiguity
-from recollect.search.rerank import rerank_if_useful
-from recollect.search.results.ranking import Ranking
-from recollect.search.results.remarks import Remarks
-from recollect.search.results.unknown_names import note_unknown_names
-from recollect.search.results.variety import merge_copies, spread
-from recollect.search.variants.concepts import search_concepts
-from recollect.store.audience import visible_store
+from recollect.search.remarks import note_unknown_names
+from recollect.search.results import Ranking
 from recollect.store.base import Store
+from recollect.store.values import SubstringMatches
+from recollect.store.audience import visible_store
 from recollect.store.observed import ObservationStore
-from recollect.store.values import SearchPlan, SubstringMatches
 
 _REFERENCE = re.compile(r"#\d+\b")
 _MAX_UNRANKED = 1_000
@@ -54,8 +48,6 @@ _MAX_WITHOUT_WORDS = 200
 
 
 def _have_match(parts: Sequence[Scope], node: Node) -> bool:
-    plans = [SearchPlan((node,), part.filter, 1) for part in parts]
-    parts[0].store.expect(*plans)
     return any(part.store.satisfies(node, part.filter) for part in parts)
 
 
@@ -105,7 +97,7 @@ def search_observations(
         if not literal_query:
             return _without_text(text)
         text = literal_query
-    page = engine.search(store, meaning, text, filter_, options)
+    page = search(store, meaning, text, filter_, options)
     hits = _observation_hits(store, page.hits)
     if page.weak:
         note = page.note.replace(UNRELATED, "").strip()
@@ -195,31 +187,28 @@ def _without_text(query: str) -> MemoryResults:
 
 
 class _ConceptSearch:
-    """One search for observations and one for messages, whose candidates are ranked together."""
+    """A search for observations and messages, which are ranked together."""
 
     def __init__(
         self, meaning: Meaning, query: Query, parts: Sequence[Scope], options: SearchOptions
     ) -> None:
-        self._options = options
-        self._text = query.rest
         observations, messages = parts
-        assert query.node is not None
-        if may_relax(query) and not _have_match(parts, query.node):
-            query = query._replace(plain=True)
-        self._scope = messages._replace(filter=Filter())
+        self._text = query.rest
         self._filters = [part.filter for part in parts]
-        self._interpretation = interpret(query, self._scope.store, self._filters, meaning, options)
-        self._words = self._interpretation.words
-        self._remarks = Remarks(self._interpretation, self._scope.store, subject="Nothing")
-        self._observations = CandidatePool(self._interpretation, observations, CANDIDATES)
-        self._messages = CandidatePool(self._interpretation, messages, CANDIDATES)
+        interpretation = interpret_query(query, messages.store, parts, meaning, options)
+        self._interpretation = interpretation
+        self._words = interpretation.words
+        self._messages = CandidatePool(interpretation, messages, CANDIDATES)
+        self._observations = CandidatePool(interpretation, observations, CANDIDATES)
         self._pools = (self._observations, self._messages)
+        self._search = Search(interpretation, [self._messages, self._observations], "Nothing")
+        self._scope = messages
 
     def search(self, results: DistinctResults) -> MemoryResults:
-        ranking = self._ranking()
+        ranking = self._search.ranking
         referring = self._referring(ranking)
         results.add(referring)
-        results.add([self._ranked_match(scored, ranking) for scored in ranking.candidates])
+        results.add([self._ranked_match(scored, ranking) for scored in ranking.listed])
         if ranking.assessment.is_weak and not referring:
             nearest = results.hits()[:NEAREST]
             return MemoryResults("observations", note=self._note(()), nearest=nearest)
@@ -265,24 +254,7 @@ class _ConceptSearch:
         is_remark = not self._interpretation.meaning.problem and not self._scope.is_partial
         if is_remark and not hits:
             return ""
-        return self._remarks.note()
-
-    def _ranking(self) -> Ranking:
-        query = self._interpretation.ranking_query
-        observations, messages = read_pools(self._pools)
-        candidates = observations + messages
-        require_candidates(candidates, self._scope)
-        from recollect.search.ranking import rank  # imports numpy
-
-        distinct = merge_copies(rank(query, candidates))
-        before_reranking = spread(query, distinct)
-        reranked = rerank_if_useful(self._options, query, distinct, self._scope.store)
-        return Ranking(
-            self._interpretation,
-            spread(query, reranked),
-            before_reranking=before_reranking,
-            has_observations=bool(observations),
-        )
+        return " ".join(self._search.remarks.remarks())
 
     def _ranked_match(self, scored: ScoredCandidate, ranking: Ranking) -> Match:
         names = self._interpretation.term_names

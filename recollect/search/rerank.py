@@ -49,8 +49,8 @@ def may_rerank(
 
 
 def rerank_if_useful(
-    options: SearchOptions, query: RankingQuery, ranking: list[ScoredCandidate], store: Store
-) -> list[ScoredCandidate]:
+    options: SearchOptions, query: RankingQuery, ranking: Sequence[ScoredCandidate], store: Store
+) -> Sequence[ScoredCandidate]:
     """The ranking, with the first candidates judged by the reranker if options allow it."""
     if not may_rerank(options, query, ranking):
         return ranking

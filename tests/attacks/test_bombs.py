@@ -20,8 +20,8 @@ from recollect.importers.knowledge import frontmatter
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
-from recollect.search.variants import foreign
-from recollect.search.variants.foreign import ForeignDatabase
+from recollect.search import foreign
+from recollect.search.foreign import ForeignDatabase
 
 
 def read(path: Path) -> list[Document | Problem]:

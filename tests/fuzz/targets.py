@@ -41,7 +41,7 @@ from recollect.language.queries.query_tree import words
 from recollect.language.text import indexable, storable, tokens
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
-from recollect.search.results.snippet import snippet
+from recollect.search.snippets import snippet
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 BROWSER_TABLES = """

@@ -1,35 +1,75 @@
-"""What a search looks for: the terms of a query, their corrections and its meaning."""
+"""What a search looks for: the terms of a query, their corrections and its meaning.
+
+The meaning is the vector of the query in the vector space of the library. A word that the library
+does not contain and the model knows only as fragments has no meaning: the vectors of its fragments
+are those of other words.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
+from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify, is_statement
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import And, Node, Word
-from recollect.language.text import tokens
+from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, SearchOptions
+from recollect.models.embeddings import is_remote
 from recollect.search.queries.correction import correct_terms, is_other_form
 from recollect.search.queries.forms import with_forms_of_library_languages
-from recollect.search.queries.query_meaning import (
-    NO_MEANING,
-    QueryMeaning,
-    query_meaning,
-    require_vector,
+from recollect.search.queries.query_terms import query_terms
+from recollect.search.queries.terms import (
+    RankingQuery,
+    Term,
+    any_term,
+    form_name,
+    identifier_node,
+    own_terms,
 )
-from recollect.search.queries.query_terms import may_correct, query_terms
-from recollect.search.queries.terms import RankingQuery, Term, any_term, identifier_node, own_terms
 from recollect.store.base import Store
+from recollect.store.values import Space
 
 # Words of a statement that are searched for as a phrase. Fewer are too common, such as "my dog".
 _MIN_STATEMENT = 3
 # The first words of a pasted text are enough to find it.
 _MAX_PHRASE = 32
 _MAX_PHRASE_CHARACTERS = 1_000
+_ENDS = ".,;:!… "
+"""What people may type after keywords. For the model, each is a word with a meaning of its own."""
+_NO_VECTORS = "There are no vectors to search yet. Run `recollect index`."
+_NO_MEANING = "The model knows none of these words, so they cannot be searched by meaning alone."
+
+
+class QueryMeaning(NamedTuple):
+    """The vector of a query, and whether its neighbours are evidence."""
+
+    space: Space | None = None
+    vector: Any = None
+    """None if the query is not searched for by meaning."""
+    is_known: bool = True
+    """Whether any word of the query has a meaning. Otherwise, its neighbours are not evidence."""
+    is_mostly_known: bool = True
+    """Whether the words with a meaning are at least half of the query, by weight. Otherwise, its
+    vector is that of words such as "which" and "use"."""
+    problem: str = ""
+    """Why the vectors of the library were not used."""
+
+    @property
+    def noise_floor(self) -> float | None:
+        """The cosine that unrelated messages rarely reach; None if cosines say nothing."""
+        if self.space is None or not self.is_mostly_known:
+            return None
+        return self.space.noise_floor
+
+
+NO_MEANING = QueryMeaning()
+"""Of a query that is searched for by its words only."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +148,15 @@ def interpret(
 ) -> Interpretation:
     """Decide what to search for. Raises InvalidInput if there are no vectors and they are needed.
 
-    A misspelled word is corrected only to a word of something that passes one of the filters.
+    A misspelled word is corrected only to a word of something that passes one of the filters. A
+    query with operators is not a question. A question by meaning alone has no terms.
     """
     terms, corrections = corrected_terms(query, store, filters, meaning, options)
-    intent = query_intent(query)
+    intent = classify(query.rest) if query.plain else KEYWORDS
+    is_by_meaning_alone = options.mode == "vector" and query.plain
     ranking_query = RankingQuery(
         query.rest,
-        scoring_terms(query, terms, options),
+        () if is_by_meaning_alone else terms,
         options.now,
         windows(query.rest, options.now),
         intent=intent,
@@ -125,7 +167,17 @@ def interpret(
         meaning_of_query = query_meaning(query, terms, corrections, store, meaning)
     if options.mode == "vector":
         require_vector(meaning_of_query)
-    node = text_node(query, terms, intent, options, every_term=every_term)
+    node: Node | None
+    if not query.plain:
+        node = query.node
+    elif options.mode == "vector" or not terms:
+        node = None
+    elif every_term:
+        node = _all_terms(own_terms(terms))
+    elif intent == IDENTIFIER:
+        node = identifier_node(terms)
+    else:
+        node = any_term(terms)
     return Interpretation(
         query, options, terms, corrections, node, ranking_query, meaning_of_query, every_term
     )
@@ -140,7 +192,7 @@ def corrected_terms(
 ) -> tuple[tuple[Term, ...], dict[str, str]]:
     """The terms of a query, and the words that replace misspelled ones."""
     terms = query_terms(query, store, meaning.knows, options.typing)
-    if not may_correct(query, options):
+    if not query.plain or not options.correct or '"' in query.rest:
         return terms, {}
     corrected, corrections = correct_terms(terms, store, filters, query.language, meaning.knows)
     if any(is_other_form(word, typo) for typo, word in corrections.items()):
@@ -148,42 +200,6 @@ def corrected_terms(
         terms = with_forms_of_library_languages(terms, store, query, meaning.knows)
         return correct_terms(terms, store, filters, query.language, meaning.knows)
     return with_forms_of_library_languages(corrected, store, query, meaning.knows), corrections
-
-
-def query_intent(query: Query) -> str:
-    """What the user probably wants. A query with operators is not a question."""
-    if not query.plain:
-        return KEYWORDS
-    return classify(query.rest)
-
-
-def scoring_terms(
-    query: Query, terms: tuple[Term, ...], options: SearchOptions
-) -> tuple[Term, ...]:
-    """The terms that affect the score. A question by meaning alone has none."""
-    if options.mode == "vector" and query.plain:
-        return ()
-    return terms
-
-
-def text_node(
-    query: Query,
-    terms: Sequence[Term],
-    intent: str,
-    options: SearchOptions,
-    *,
-    every_term: bool = False,
-) -> Node | None:
-    """What the text arm searches for; None if only the vector arm is used."""
-    if not query.plain:
-        return query.node
-    if options.mode == "vector" or not terms:
-        return None
-    if every_term:
-        return _all_terms(own_terms(terms))
-    if intent == IDENTIFIER:
-        return identifier_node(terms)
-    return any_term(terms)
 
 
 def _all_terms(terms: Sequence[Term]) -> Node:
@@ -213,3 +229,87 @@ def _typed_phrase(
         return None
     text = " ".join([corrections.get(word, word) for word in typed_words])
     return Term((tuple(text.split()),), prefix=options.typing)
+
+
+# -- the meaning of a query ---
+
+
+def query_meaning(
+    query: Query,
+    terms: Sequence[Term],
+    corrections: Mapping[str, str],
+    store: Store,
+    meaning: Meaning,
+) -> QueryMeaning:
+    """The meaning of a query. If the model fails, `problem` says why."""
+    own = own_terms(terms)
+    if not query.plain:
+        text = " ".join(term.name for term in own) or query.rest
+        return _embed(text, store, meaning)
+    with_meaning = [term for term in own if _has_meaning(term, meaning)]
+    meaningless = {term.name for term in own if term not in with_meaning}
+    known_weight = sum(term.weight for term in with_meaning)
+    text = query.rest
+    if classify(text) == KEYWORDS:
+        text = text.rstrip(_ENDS)
+    result = _embed(_text_to_embed(text, meaningless, corrections), store, meaning)
+    return result._replace(
+        is_known=not terms or bool(with_meaning),
+        is_mostly_known=2 * known_weight >= sum(term.weight for term in own),
+    )
+
+
+def require_vector(meaning: QueryMeaning) -> None:
+    """Raise InvalidInput if a query cannot be searched for by meaning alone."""
+    if meaning.vector is None:
+        problem = _NO_VECTORS if meaning.space is None else _NO_MEANING
+        raise InvalidInput(meaning.problem or problem)
+
+
+def _has_meaning(term: Term, meaning: Meaning) -> bool:
+    if term.frequency:
+        return True
+    if term.name.isdigit():  # its neighbours are other numbers
+        return False
+    words = [word for form in term.forms for word in form]
+    if any(map(is_unspaced, words)):  # characters are fragments of words
+        return False
+    return all(map(meaning.knows, words))
+
+
+def _text_to_embed(text: str, meaningless: set[str], corrections: Mapping[str, str]) -> str:
+    """The query with its corrections and without words that have no meaning.
+
+    If no word has a meaning, the whole query; then its neighbours are not evidence.
+    """
+    if not meaningless and not corrections:
+        return text
+    words = []
+    for word in text.split():
+        name = form_name(tokens(word))
+        if name not in meaningless:
+            words.append(corrections.get(name, word))
+    return " ".join(words) or text
+
+
+def _embed(text: str, store: Store, meaning: Meaning) -> QueryMeaning:
+    space: Space | None = None
+    try:
+        space = meaning.space()
+        if space is None:
+            return NO_MEANING
+        if is_remote(space.name):
+            store.release_snapshot()
+        return QueryMeaning(space, meaning.vector(space, text))
+    except RecollectError as error:
+        return QueryMeaning(space, problem=f"Vectors were not used: {error}")
+
+
+def stored_meaning(key: int, store: Store, meaning: Meaning) -> QueryMeaning:
+    """The mean of the vectors of a message, if it has any."""
+    space = meaning.space()
+    vectors = store.vectors(space, key) if space is not None else []
+    if not vectors:
+        return NO_MEANING
+    total = sum(vectors[1:], vectors[0])
+    return QueryMeaning(space, total / (total @ total) ** 0.5)

@@ -14,7 +14,7 @@ from recollect.language.text import storable
 from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE
 from recollect.model.search import Page, SearchOptions
-from recollect.search.candidates.deadline import NOTE as INCOMPLETE
+from recollect.search.deadline import NOTE as INCOMPLETE
 from recollect.search.evidence import UNRELATED
 from recollect.search.queries.period_questions import BY_TIME
 from recollect.serve.console.request_params import ListFilters, SearchRequest

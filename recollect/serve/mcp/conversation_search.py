@@ -50,7 +50,7 @@ def conversation_search(
     database = foreign_database(context)
     matches: Sequence[Any]
     if database is not None:
-        from recollect.search.variants.foreign import ForeignDatabase  # few have one
+        from recollect.search.foreign import ForeignDatabase  # few have one
 
         matches = ForeignDatabase(database).recent(query or None, limit=limit, **filters)
     else:

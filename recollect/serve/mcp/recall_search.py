@@ -10,7 +10,7 @@ from recollect.library import Library
 from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.search.candidates.pool import NEAREST
+from recollect.search.candidates import NEAREST
 from recollect.search.evidence import UNRELATED
 from recollect.serve.masking import mask_hit, mask_passage
 from recollect.serve.mcp.client_sessions import Session

@@ -12,7 +12,7 @@ from recollect.language.queries.query_tree import words
 from recollect.language.text import moment, storable
 from recollect.model.documents import Json
 from recollect.model.kinds import KIND_TABLE
-from recollect.search.results.snippet import snippet
+from recollect.search.snippets import snippet
 from recollect.serve import links
 from recollect.serve.console.tabs import CONVERSATIONS, TABS, Tab
 from recollect.serve.console.views.forms import FIELD_LABELS

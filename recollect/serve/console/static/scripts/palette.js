@@ -78,7 +78,7 @@ function filterStaticParts() {
   const folded = text.toLowerCase();
   searchOption.hidden = !text;
   find("[data-text]", searchOption).textContent = text;
-  showRecentSearches(folded);
+  showSearches(folded);
   part("completions").replaceChildren();
   filterPart(part("commands"), folded);
   filterPart(part("results"), folded);
@@ -93,7 +93,7 @@ function filterPart(element, folded) {
   for (const head of findAll(".palette-group", element)) head.hidden = isEmpty;
 }
 
-function showRecentSearches(folded) {
+function showSearches(folded) {
   const searches = recentSearches().filter((text) => text.toLowerCase().includes(folded));
   const items = searches.slice(0, folded ? 3 : 6).map((text, index) => {
     const item = find("#palette-recent").content.cloneNode(true).firstElementChild;

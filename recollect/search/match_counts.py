@@ -11,8 +11,9 @@ from recollect.index.meaning import Meaning
 from recollect.language.queries.query_tree import Node
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, MatchCounts, SearchOptions
-from recollect.search.candidates.deadline import NOTHING_IN_TIME
-from recollect.search.engine import prepare_search
+from recollect.search.candidates import Scope
+from recollect.search.deadline import NOTHING_IN_TIME
+from recollect.search.engine import interpret_query
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.queries.query_reading import read_query
 from recollect.store.base import Store
@@ -37,10 +38,10 @@ def count_matches(
     query = read_query(text, store, options, [filter])
     node: Node | None = None
     if has_words(query):
-        search = prepare_search(store, meaning, query, filter, options)
-        if search.scope.is_partial:  # other words would perhaps be counted
+        scope = Scope.begin(store, narrow_filter(filter, query, store))
+        node = interpret_query(query, scope.store, [scope], meaning, options).node
+        if scope.is_partial:  # other words would perhaps be counted
             raise SearchTimeout(NOTHING_IN_TIME)
-        node = search.interpretation.node
     elif query.rest.strip():
         return None  # punctuation, which no index has
     # What the filter selects is applied afterwards, so that other values can be counted.

@@ -8,15 +8,18 @@ there on, as much as the ranker reads, the snippet shows the part with the most 
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from recollect.language.queries.query_tree import Word
+from recollect.language.symbol_names import symbol_name
 from recollect.language.terminal_codes import position_with_codes, without_terminal_codes
-from recollect.language.text import is_unspaced, non_ascii_characters
+from recollect.language.text import indexable, is_unspaced, non_ascii_characters
 from recollect.language.words import stems
-from recollect.search.results.word_finder import Span, WordFinder, fold, word_finder
 from recollect.settings import LIMITS
 
 _CHARACTERS_BEFORE = 400  # before the first match
@@ -24,9 +27,11 @@ _EXCERPT_CHARACTERS = 4_000  # after the first match, from which an excerpt is c
 _SLICE_OVERLAP = 1_000
 _LONGEST_SPACE_SEARCH = 30
 _SPACE = re.compile(r"\s+")
-_TOKEN = re.compile("(?:[^\\W_][\u0300-\u036f]*)+")
+_WORD = re.compile("(?:[^\\W_][\u0300-\u036f]*)+")
 
-Marks = tuple[tuple[int, int], ...]
+Span = tuple[int, int]
+"""A start and an end."""
+Marks = tuple[Span, ...]
 """The start and end of each match in a snippet."""
 
 
@@ -121,7 +126,7 @@ def _closest_words(folded: str, matches: Sequence[Span]) -> int:
 
 
 def _extend_to_word_ends(marks: Sequence[Span], text: str) -> list[Span]:
-    ends = [match.end() for match in _TOKEN.finditer(text)]
+    ends = [match.end() for match in _WORD.finditer(text)]
     return [(start, next((e for e in ends if e >= end), end)) for start, end in marks]
 
 
@@ -150,7 +155,7 @@ def _excerpt_window(text: str, matches: Sequence[Span], size: int, *, at_start: 
 
 def _excerpt_tokens(text: str) -> Iterator[Span]:
     """The words of a text. Runs of characters without spaces are cut into pairs."""
-    for match in _TOKEN.finditer(text):
+    for match in _WORD.finditer(text):
         start, end = match.span()
         if not any(map(is_unspaced, non_ascii_characters(match[0]))):
             yield start, end
@@ -237,7 +242,7 @@ def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
     words = [folded[start:end] for start, end in matches]
     distinct = sorted(set(words))
     stem_of = dict(zip(distinct, stems(distinct), strict=True))
-    size_of = {stem_of[word]: max(1, len(_TOKEN.findall(word))) for word in distinct}
+    size_of = {stem_of[word]: max(1, len(_WORD.findall(word))) for word in distinct}
     counts: dict[str, int] = {}
     """How often each stem is in the snippet."""
     different = 0
@@ -269,3 +274,208 @@ def _next_word(text: str, position: int, match: int) -> int:
     if space is None:
         return position
     return space.end()
+
+
+# -- finding words -------------------------------------------------------------
+
+_MOST_MATCHES_OF_WORD = 64
+_MOST_MATCHES = 1_000
+_MAX_FOLDED_SINGLY = 8
+_ACCENTS = "[\u0300-\u036f]"
+_WORD_CHARACTER = re.compile(rf"[^\W_]|{_ACCENTS}")
+_TOKEN = re.compile(r"[^\W_]+")
+# Characters that stand for several letters. Each is folded into one character, so it stays itself.
+_LIGATURES = {"ss": "ß", "ffi": "ﬃ", "ffl": "ﬄ", "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ"}
+_LETTERS = re.compile("|".join(_LIGATURES) + "|.", re.DOTALL)
+# In decomposed Unicode, these follow the first part of a character of a script without spaces.
+_LATER_PARTS = {"\u3099", "\u309a", *map(chr, range(0x1160, 0x1200))}
+_UNUSUAL = {*_LIGATURES.values(), *_LATER_PARTS, *map(chr, range(0x300, 0x370))}
+
+
+class WordFinder:
+    """Finds words in folded text: their tokens, separated by anything else."""
+
+    def __init__(self, words: tuple[Word, ...]) -> None:
+        self._words = words
+        tokens = [_tokens(word) for word in words]
+        # Single words of ASCII letters and digits are found faster without a pattern.
+        self._is_plain = all(
+            len(each) == 1 and each[0].isascii() and not symbol_name(each[0]) for each in tokens
+        )
+        if self._is_plain:
+            self._plain = [(each[0], word.prefix) for each, word in zip(tokens, words, strict=True)]
+
+    def first(self, text: str) -> int | None:
+        """Where the first match starts; None if there is none."""
+        if self._is_plain and not _is_unusual(text):
+            places = [place for word in self._plain for place in islice(_places(*word, text), 1)]
+            return min(places, default=None)
+        return next((start for start, _ in self._find(text)), None)
+
+    def matches(self, text: str) -> list[Span]:
+        """The first matches. A frequent word does not displace a rare one that comes later."""
+        if self._is_plain and not _is_unusual(text):
+            ends: dict[int, int] = {}
+            for word, is_prefix in self._plain:
+                for start in islice(_places(word, is_prefix, text), _MOST_MATCHES_OF_WORD):
+                    ends.setdefault(start, start + len(word))
+            return sorted(ends.items())
+        return list(islice(self._find(text), _MOST_MATCHES))
+
+    def _find(self, text: str) -> Iterator[Span]:
+        pattern = self._any_text_pattern if _is_unusual(text) else self._pattern
+        match = _next_match(pattern, text)
+        while match is not None:
+            start = match.start()
+            end = _end_of_pairs(pattern, text, match.end())
+            yield start, end
+            match = _next_match(pattern, text, max(end, start + 1))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return _pattern_of(self._words, any_text=False)
+
+    @cached_property
+    def _any_text_pattern(self) -> re.Pattern[str]:
+        """For texts that may have ligatures ("straße" is also strasse), or be decomposed Unicode.
+
+        Few texts need it, and compiling the pattern takes milliseconds.
+        """
+        return _pattern_of(self._words, any_text=True)
+
+
+@lru_cache(maxsize=64)
+def _finder_of(words: tuple[Word, ...]) -> WordFinder:
+    return WordFinder(words)
+
+
+def word_finder(words: Sequence[Word]) -> WordFinder:
+    return _finder_of(tuple(words))
+
+
+def _tokens(word: Word) -> list[str]:
+    return _TOKEN.findall(fold(indexable(word.text)))
+
+
+def _is_unusual(text: str) -> bool:
+    return not text.isascii() and not _UNUSUAL.isdisjoint(non_ascii_characters(text))
+
+
+def _places(word: str, is_prefix: bool, text: str) -> Iterator[int]:
+    """Where a word starts in a text, not inside of other words."""
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        starts_inside = text[start - 1 : start].isalnum()
+        if not starts_inside and (is_prefix or not text[end : end + 1].isalnum()):
+            yield start
+        start = text.find(word, end)
+
+
+def _pattern_of(words: Sequence[Word], *, any_text: bool) -> re.Pattern[str]:
+    """A pattern for any words. Where several match, a phrase is marked, not its first word."""
+    longest_first = sorted(words, key=lambda word: -len(_tokens(word)))
+    # An empty pair of quotes is a word without text.
+    alternatives = [_alternative(word, any_text) for word in longest_first if word.text]
+    return re.compile("|".join(alternatives) or r"(?!)")
+
+
+def _alternative(word: Word, any_text: bool) -> str:
+    tokens = _tokens(word)
+    if not tokens:
+        return re.escape(fold(word.text))
+    alternative = r"[\W_]*".join(_token_pattern(token, any_text) for token in tokens)
+    if tokens[-1].isascii() and not word.prefix and not symbol_name(tokens[-1]):
+        alternative += r"(?![^\W_])"
+    return alternative
+
+
+def _token_pattern(token: str, any_text: bool) -> str:
+    pattern = _LETTERS.sub(_in_any_form, token) if any_text else re.escape(token)
+    name = symbol_name(token)
+    if name:  # the text has C++, perhaps with a number, or cplusplus
+        return rf"(?:{re.escape(name)}(?![^\W\d_]|[+#])|{pattern}(?![^\W_]))"
+    return pattern
+
+
+def _in_any_form(match: re.Match[str]) -> str:
+    """A pattern of a letter, or of some that may be a ligature, perhaps decomposed."""
+    letters = match[0]
+    forms = {letters, unicodedata.normalize("NFD", letters), _LIGATURES.get(letters, letters)}
+    patterns = [f"{_ACCENTS}*+".join(map(re.escape, form)) for form in sorted(forms)]
+    return f"(?:{'|'.join(patterns)}){_ACCENTS}*+"
+
+
+def _next_match(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
+    """The next match that does not start inside a word.
+
+    The pattern has no lookbehind: with one, the regex engine could not skip to the first letter of
+    a match, and would be ten times slower.
+    """
+    match = pattern.search(text, start)
+    while match is not None and _starts_inside_word(text, match.start()):
+        match = pattern.search(text, match.start() + 1)
+    return match
+
+
+def _starts_inside_word(text: str, position: int) -> bool:
+    """Whether a position is inside a word. Never for characters that are not ASCII.
+
+    Scripts without spaces have no gaps between words.
+    """
+    if position == 0 or not (text[position].isascii() and text[position].isalnum()):
+        return False
+    return _WORD_CHARACTER.match(text, position - 1) is not None
+
+
+def _end_of_pairs(pattern: re.Pattern[str], text: str, end: int) -> int:
+    """Where a match ends, with the pairs of characters that begin with its last character.
+
+    A word in a script without spaces is searched as overlapping pairs and marked as a whole.
+    """
+    while end and is_unspaced(text[end - 1]):
+        start = end - 1
+        while start and text[start] in _LATER_PARTS:
+            start -= 1
+        pair = pattern.match(text, start)
+        if pair is None or pair.end() <= end:
+            break
+        end = pair.end()
+    return end
+
+
+# -- folding ---
+
+
+def fold(text: str) -> str:
+    """The text folded for matching. Each character is folded by itself, into one character."""
+    if text.isascii():
+        return text.lower()
+    others = [c for c in non_ascii_characters(text) if not _is_folded(c)]
+    if len(others) > _MAX_FOLDED_SINGLY:
+        return "".join(map(_fold_character, text))
+    # With few such characters, this is several times faster.
+    for character in others:
+        folded = _fold_character(character)
+        if not _is_folded(folded):
+            return "".join(map(_fold_character, text))
+        text = text.replace(character, folded)
+    return text.lower()
+
+
+@lru_cache(maxsize=4096)
+def _fold_character(character: str) -> str:
+    """Exactly one character: lower case, in compatibility form, without accents."""
+    if character in _LIGATURES.values():
+        return character
+    if character == "ẞ":
+        return "ß"
+    if is_unspaced(character):  # the marks of kana and the parts of Hangul tell words apart
+        return unicodedata.normalize("NFKC", character)[0]
+    return (unicodedata.normalize("NFKD", character).casefold() or character)[0]
+
+
+@lru_cache(maxsize=4096)
+def _is_folded(character: str) -> bool:
+    """Whether folding the character again changes nothing."""
+    return _fold_character(character) == character == character.lower()

@@ -1,1 +1,0 @@
-"""The candidates of a search: found by their words and by their meaning, then read."""

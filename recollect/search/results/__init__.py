@@ -1,1 +1,0 @@
-"""From a ranking to a page: hits, snippets, remarks and variety."""

@@ -1,1 +1,0 @@
-"""Other searches: literal, FTS5 expressions, concepts, similar messages, other databases."""
