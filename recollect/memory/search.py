@@ -34,10 +34,10 @@ from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.queries.query_reading import resolve_ambiguity
 from recollect.search.remarks import note_unknown_names
 from recollect.search.results import Ranking
-from recollect.store.base import Store
-from recollect.store.values import SubstringMatches
 from recollect.store.audience import visible_store
+from recollect.store.base import Store
 from recollect.store.observed import ObservationStore
+from recollect.store.values import SubstringMatches
 
 _REFERENCE = re.compile(r"#\d+\b")
 _MAX_UNRANKED = 1_000
