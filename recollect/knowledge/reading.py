@@ -25,8 +25,7 @@ from recollect.model.audience import Audience
 from recollect.model.documents import Json, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
-from recollect.search.everything import KindQuery
-from recollect.search.everything import search_everything
+from recollect.search.everything import KindQuery, search_everything
 from recollect.search.snippets import best_match, first_match
 from recollect.store.audience import visible_store
 from recollect.store.base import Store
