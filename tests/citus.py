@@ -1,8 +1,8 @@
 """A Citus cluster for the tests: a coordinator and two workers on this machine.
 
-RECOLLECT_CITUS is a folder with a build of Citus (bench/citus.py says what it contains). Or it is
-the URL of the coordinator of a cluster that runs already; its role must be a superuser on every
-node. Then the tests that stop or add nodes are skipped.
+RECOLLECT_CITUS is the folder of a PostgreSQL installation that has Citus (`bin/initdb`,
+`bin/pg_ctl`, `lib/citus.so`). Or it is the URL of the coordinator of a cluster that runs already;
+its role must be a superuser on every node. Then the tests that stop or add nodes are skipped.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.citus import Cluster
+from bench.citus import Cluster, require_citus
 
 VARIABLE = "RECOLLECT_CITUS"
 MISSING = (
-    f"There is no Citus cluster. Set {VARIABLE} to the URL of a coordinator, or to a folder with a "
-    "build of Citus (bench/citus.py)."
+    f"There is no Citus cluster. Set {VARIABLE} to the URL of a coordinator, or to the folder of a "
+    "PostgreSQL installation that has Citus."
 )
 
 
@@ -40,6 +40,10 @@ def start() -> Iterator[Cluster | ForeignCluster]:
     if "://" in place:
         yield ForeignCluster(place)
         return
+    try:
+        require_citus(Path(place))
+    except FileNotFoundError as error:
+        pytest.skip(f"{VARIABLE}: {error}")
     with (
         tempfile.TemporaryDirectory(
             prefix="recollect-citus-", ignore_cleanup_errors=True
