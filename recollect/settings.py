@@ -120,13 +120,6 @@ AUDIT = define(
     "deletes, forgets or changes keys anywhere; `changes` leaves out reading and searching; `off` "
     "records nothing.",
 )
-TRANSCRIBER = define(
-    "RECOLLECT_TRANSCRIBER",
-    "",
-    str,
-    "A command that transcribes recordings, with `{file}` in place of the file name. It must "
-    "print SRT, VTT, JSON or plain text. Without it, recordings need a transcript next to them.",
-)
 EXCLUDE = define(
     "RECOLLECT_EXCLUDE",
     _NONE,
@@ -391,8 +384,7 @@ class Limits:
     parse_failure_seconds: float = _limit(
         600.0, "Files of one import that exceed their limits; then the rest is skipped."
     )
-    transcript_bytes: int = _limit(67_108_864, "Bytes a transcriber may print.")
-    transcriber_seconds: float = _limit(14_400.0, "Transcribing one recording.")
+    transcript_bytes: int = _limit(67_108_864, "Bytes of the transcript of a recording.")
     archive_entries: int = _limit(50_000, "Files in a zip.")
     archive_ratio: int = _limit(500, "Compression ratio of a file in a zip.")
     archive_bytes: int = _limit(64_000_000_000, "Bytes a zip may unpack to.")

@@ -21,7 +21,6 @@ from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.process import ParsingProcess
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
-from recollect.settings import TRANSCRIBER
 from recollect.transfer.importing import import_files
 
 HERE = Path(__file__).parent
@@ -249,17 +248,6 @@ def test_every_bound_is_active_on_linux(tmp_path: Path) -> None:
         assert parser.wait_until_ready() == ["time", "memory", "files", "system calls"]
     finally:
         parser.close()
-
-
-def test_the_transcriber_runs_outside_of_the_bounded_process(
-    library: recollect.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(TRANSCRIBER.name, f"{sys.executable} -c 'print(\"made of sound\")' {{file}}")
-    (tmp_path / "talk.wav").write_bytes(b"RIFF")
-    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
-        archive.writestr("other.mp3", b"ID3")
-    library.import_path(tmp_path / "talk.wav", tmp_path / "all.zip")
-    assert texts(library) == ["made of sound\n", "made of sound\n"]
 
 
 def test_a_relative_path_is_found_after_the_working_folder_has_changed(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 import wave
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,13 +10,10 @@ from pathlib import Path
 import pytest
 from mediafiles import one, problem, read, text, write_zip
 
-from recollect.importers.entries import Entry, entries
 from recollect.importers.items import cues_of, seconds_at
-from recollect.importers.knowledge import media, subtitles
 from recollect.language.transcript import write
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
-from recollect.settings import TRANSCRIBER, Limits
 
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n2\n00:01:03,500 --> 00:01:05,000\nAt night.\n"
 WHISPER = {
@@ -176,7 +171,6 @@ def test_a_transcript_without_its_recording_can_have_a_description(tmp_path: Pat
 def test_a_recording_without_a_transcript_is_a_problem_with_advice(tmp_path: Path) -> None:
     reason = problem(silence(tmp_path / "talk.wav"))
     assert ".srt" in reason
-    assert "RECOLLECT_TRANSCRIBER" in reason
 
 
 def test_a_recording_in_an_archive_finds_its_transcript(tmp_path: Path) -> None:
@@ -192,109 +186,3 @@ def test_a_recording_in_an_archive_finds_its_transcript(tmp_path: Path) -> None:
         ("all/y/talk", "Tits fly."),
     ]
     assert items[0].metadata["duration"] == 2.0
-
-
-# -- the transcriber ---------------------------------------------------------
-
-
-def command(monkeypatch: pytest.MonkeyPatch, code: str, *arguments: str) -> None:
-    words = [sys.executable, "-c", code, *(arguments or ("{file}",))]
-    monkeypatch.setenv(TRANSCRIBER.name, shlex.join(words))
-
-
-def test_the_transcriber_gets_the_file_and_prints_the_transcript(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command(monkeypatch, f"import sys, os; assert os.path.isabs(sys.argv[1]); print({SRT!r})")
-    path = silence(tmp_path / "a $(b) 'c'.wav")
-    assert text(one(path)) == "Owls fly. At night. "
-
-
-def test_the_transcriber_gets_a_copy_of_a_file_in_an_archive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command(
-        monkeypatch,
-        "import sys; print(len(open(sys.argv[1], 'rb').read()), 'bytes', sys.argv[1][-4:])",
-    )
-    assert text(one(write_zip(tmp_path / "a.zip", {"x.mp3": b"1234567"}))) == "7 bytes .mp3\n"
-
-
-def test_files_that_the_transcriber_writes_are_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command(monkeypatch, "import os; open('left.srt', 'w').close(); print(os.getcwd())")
-    folder = Path(text(one(silence(tmp_path / "a.wav"))).strip())
-    assert folder != Path.cwd()
-    assert not folder.exists()
-
-
-def test_the_transcriber_does_not_see_the_settings_of_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECOLLECT_MODEL_KEY", "secret")
-    command(monkeypatch, "import os; print([n for n in os.environ if n.startswith('RECOLLECT')])")
-    assert text(one(silence(tmp_path / "a.wav"))) == "[]\n"
-
-
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        (
-            "import sys; sys.exit('no such model\\n\\x1b[31mtiny')",
-            "the transcriber failed: tiny",
-        ),
-        ("import sys; sys.exit(3)", "the transcriber failed: it exited with status 3"),
-        ("pass", "its transcript is empty"),
-        ("print('x' * 2000)", "the transcriber printed more than 1,000 bytes"),
-        ("import time; time.sleep(600)", "the transcriber took longer than its limit of 1 s"),
-    ],
-)
-def test_a_transcriber_that_fails_is_a_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
-) -> None:
-    seconds = 1.0 if "sleep" in code else 60.0
-    monkeypatch.setattr(
-        "recollect.importers.documents.transcriber.LIMITS",
-        Limits(transcript_bytes=1000, transcriber_seconds=seconds),
-    )
-    command(monkeypatch, code)
-    assert problem(silence(tmp_path / "a.wav")) == reason
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("whisper", "has no {file}"),
-        ("'whisper {file}", "not a valid command line"),
-        ("/no/such/program {file}", "cannot be started"),
-    ],
-)
-def test_an_invalid_setting_is_a_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
-) -> None:
-    monkeypatch.setenv(TRANSCRIBER.name, line)
-    assert reason in problem(silence(tmp_path / "a.wav"))
-
-
-def test_the_transcriber_does_not_run_if_there_is_a_transcript(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command(monkeypatch, "print('made')")
-    (tmp_path / "a.srt").write_text(SRT)
-    assert text(one(silence(tmp_path / "a.wav"))) == "Owls fly. At night. "
-
-
-# -- detection --------------------------------------------------------------
-
-
-def test_text_and_json_files_are_claimed_only_as_sidecars(tmp_path: Path) -> None:
-    silence(tmp_path / "talk.wav")
-    for name in ("talk.txt", "note.txt", "talk.md", "data.json"):
-        (tmp_path / name).write_text("{}")
-    claimed = {
-        e.name
-        for e in entries(tmp_path)
-        if isinstance(e, Entry) and (media.claims(e) or subtitles.claims(e))
-    }
-    assert claimed == {"talk.wav", "talk.txt"}

@@ -1,4 +1,4 @@
-"""Audio and video: their transcript, from a sidecar file or a transcription program."""
+"""Audio and video: their transcript, which is a file of the same name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from recollect.importers.documents import transcriber
 from recollect.importers.documents.extract import Extract, parse_date, read_bytes
 from recollect.importers.documents.optional import require
 from recollect.importers.entries import Entry
@@ -22,7 +21,7 @@ from recollect.importers.sidecars import (
 from recollect.importers.texts import Text, Unreadable, decode_text
 from recollect.language.text import moment
 from recollect.language.transcript import parse
-from recollect.settings import LIMITS, TRANSCRIBER
+from recollect.settings import LIMITS
 
 _OLD_ENCODINGS = [
     "cp1252",
@@ -47,13 +46,8 @@ def extract(entry: Entry) -> Extract:
         extract = _parse_transcript(read_bytes(transcript, LIMITS.transcript_bytes))
         _, language = split_language(split(transcript.basename)[0])
         extract = extract._replace(language=extract.language or language)
-    elif transcriber.is_configured():
-        extract = _parse_transcript(transcriber.transcribe(entry))
     else:
-        raise Unreadable(
-            "no transcript: add a .srt, .vtt, .sbv, .json or .txt file of the same name, "
-            f"or set {TRANSCRIBER.name} to a command that makes one"
-        )
+        raise Unreadable("no transcript: add a .srt, .vtt, .sbv, .json or .txt of the same name")
     return _with_description(entry, _with_tags(entry, extract))
 
 

@@ -30,8 +30,7 @@ PROGRESS = b"P"  # the number of bytes read
 DOCUMENT = b"D"  # a document
 EXACT_DOCUMENT = b"E"  # a document that only Python's own JSON module can represent
 PROBLEM = b"!"
-TRANSCRIBE = b"T"  # a recording, for the user's transcription program
-DATA = b"+"  # bytes of such a recording that is inside an archive
+DATA = b"+"  # bytes: what the console's process has rendered
 FAILURE = b"X"  # the request failed: type and message of the error
 WORN = b"W"  # the process uses too much memory to read another file
 END = b"."  # of the reply, or of a file
@@ -61,9 +60,9 @@ def problem_frame(problem: Problem) -> bytes:
 
 def decode_problem(payload: bytes) -> Problem:
     reason, where, failed, unit, count = json.loads(payload)
-    _require(isinstance(reason, str) and isinstance(where, str) and isinstance(failed, bool))
-    _require(unit in ("messages", "conversations", "files"))
-    _require(type(count) is int and 0 < count < 2**31)
+    require(isinstance(reason, str) and isinstance(where, str) and isinstance(failed, bool))
+    require(unit in ("messages", "conversations", "files"))
+    require(type(count) is int and 0 < count < 2**31)
     return Problem(reason, where, failed, unit, count)
 
 
@@ -117,11 +116,8 @@ def _simplify(value: Json) -> Json:
 def decode_document(kind: bytes, payload: bytes) -> Document:
     """Raises MalformedReply if the payload is not a document."""
     try:
-        if kind == DOCUMENT:
-            fields = orjson.loads(payload)
-        else:
-            fields = json.loads(payload)
-        _require(type(fields) is list and len(fields) == _DOCUMENT_FIELDS)
+        fields = orjson.loads(payload) if kind == DOCUMENT else json.loads(payload)
+        require(type(fields) is list and len(fields) == _DOCUMENT_FIELDS)
         return _document(fields)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise MalformedReply(f"malformed document ({error})") from error
@@ -131,19 +127,19 @@ def _document(fields: list[Any]) -> Document:
     source, source_id, title, kind, project, created, updated, head, metadata, id_ = fields[:10]
     partial, shared_ids, passages = fields[10:]
     for text in (source, source_id, title, project, id_):
-        _require(type(text) is str)
-    _require(kind in KINDS)
-    _require(head is None or type(head) is str)
-    _require(type(metadata) is dict and type(passages) is list)
-    _require(type(partial) is bool and type(shared_ids) is bool)
+        require(type(text) is str)
+    require(kind in KINDS)
+    require(head is None or type(head) is str)
+    require(type(metadata) is dict and type(passages) is list)
+    require(type(partial) is bool and type(shared_ids) is bool)
     return Document(
         source=source,
         source_id=source_id,
         title=title,
         kind=kind,
         project=project,
-        created_at=_moment(created),
-        updated_at=_moment(updated),
+        created_at=created and datetime.fromisoformat(created),
+        updated_at=updated and datetime.fromisoformat(updated),
         head=head,
         passages=tuple(map(_passage, passages)),
         metadata=metadata,
@@ -177,11 +173,11 @@ _valid_signatures: set[tuple[type, ...]] = set()
 def _passage(fields: list[Any]) -> Passage:
     signature = tuple(map(type, fields))
     if signature not in _valid_signatures:
-        _require(len(fields) == _PASSAGE_FIELDS)
+        require(len(fields) == _PASSAGE_FIELDS)
         for actual, allowed in zip(signature, _PASSAGE_TYPES, strict=True):
-            _require(actual in allowed)
+            require(actual in allowed)
         _valid_signatures.add(signature)
-    _require(fields[3] in PASSAGE_TYPES and fields[10] in VISIBILITIES)
+    require(fields[3] in PASSAGE_TYPES and fields[10] in VISIBILITIES)
     if fields[8] is not None:
         fields[8] = datetime.fromisoformat(fields[8])
     if fields[9] is not None:
@@ -193,12 +189,6 @@ def _passage(fields: list[Any]) -> Passage:
     return Passage(*fields)
 
 
-def _moment(text: Any) -> datetime | None:
-    if text is None:
-        return None
-    return datetime.fromisoformat(text)
-
-
-def _require(condition: bool) -> None:
+def require(condition: bool) -> None:
     if not condition:
         raise MalformedReply("unexpected type or value")

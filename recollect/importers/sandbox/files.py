@@ -7,7 +7,6 @@ continues with the next file. It has to look at the files again, since only it k
 from __future__ import annotations
 
 import json
-import tempfile
 import threading
 import time
 from collections import defaultdict
@@ -19,12 +18,10 @@ from typing import Any, NamedTuple
 
 from recollect import errors
 from recollect.errors import ImportStopped, RecollectError
-from recollect.importers.documents import transcriber
-from recollect.importers.entries import Entry
+from recollect.importers.problems import failure
 from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.process import POOL, ParsingProcess, ProcessDied
-from recollect.importers.texts import Unreadable
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
@@ -56,13 +53,8 @@ class Request:
         """The folders that have to be read: a single file is imported with its neighbours."""
         if self.within is not None:
             return [self.within.resolve()]
-        folders = []
-        for path in self.paths:
-            folder = path.resolve()
-            if not folder.is_dir():
-                folder = folder.parent
-            folders.append(folder)
-        return list(dict.fromkeys(folders))
+        paths = (path.resolve() for path in self.paths)
+        return list(dict.fromkeys(path if path.is_dir() else path.parent for path in paths))
 
 
 @dataclass(slots=True)
@@ -91,12 +83,8 @@ def open_files(
     `readable` are folders to allow, if the process should be reused for other files in them.
     When `stop` is set, reading raises ImportStopped.
     """
-    files = Files(
-        request,
-        tuple(readable or request.readable()),
-        bounds or Bounds(),
-        stop or threading.Event(),
-    )
+    folders = tuple(readable or request.readable())
+    files = Files(request, folders, bounds or Bounds(), stop or threading.Event())
     try:
         files.find()
         yield files
@@ -146,22 +134,25 @@ class Files:
                     ) from death
 
     def _find(self, look: _Look) -> None:
-        process = self._start()
+        if self._process is None:
+            self._process = POOL.take(self.readable, self.bounds)
+            self._process.wait_until_ready()
+        process, within = self._process, self.request.within
         self.files = []
         self.problems = list(self._rejections)
-        within = None
-        if self.request.within is not None:
-            within = str(self.request.within)
+        try:
+            folder = str(Path.cwd())
+        except OSError:  # it was deleted; then only absolute paths are of use
+            folder = "/"
         process.send(
             {
                 "do": "find",
-                "folder": _working_folder(),
+                "folder": folder,
                 "paths": [str(path) for path in self.request.paths],
                 "kind": self.request.kind,
-                "within": within,
+                "within": None if within is None else str(within),
                 "sources": self.request.sources,
                 "avoid": self._avoid,
-                "transcriber": transcriber.is_configured(),
             }
         )
         with process.watch(self.stop), _checked(process):
@@ -171,15 +162,17 @@ class Files:
                     look.begin(*json.loads(payload))
                     process.expect(look.size)
                 elif kind == encoding.FILE:
-                    self.files.append(_decode_file(payload))
+                    name, place, size, source = json.loads(payload)
+                    encoding.require(type(size) is int and size >= 0)
+                    encoding.require(all(type(text) is str for text in (name, place, source)))
+                    self.files.append(File(name, place, size, source))
                 elif kind == encoding.PROBLEM:
                     self.problems.append(encoding.decode_problem(payload))
                 elif kind == encoding.FAILURE:
                     self._raise(*json.loads(payload))
-                elif kind == encoding.END:
-                    return
                 else:
-                    raise encoding.MalformedReply("unexpected reply")
+                    encoding.require(kind == encoding.END)
+                    return
 
     def _raise(self, name: str, arguments: list[Any]) -> None:
         """Raise the error that ended the search, unless it only says that nothing is left."""
@@ -211,13 +204,12 @@ class Files:
             except ProcessDied as death:
                 self.close()
                 self.raise_if_stopped(death)
-                file = pending.pop(0)
-                reason = f"cannot be read to its end: {death}"
-                yield file, Problem(reason, file.name, failed=True, unit="conversations")
-                yield file, FileEnd()
+                yield from _failed(pending.pop(0), f"cannot be read to its end: {death}")
                 self._failure_seconds += time.monotonic() - started
                 if self._failure_seconds > self.bounds.failure_seconds:
-                    yield from _give_up(pending)
+                    reason = "not read, because too many other files of this import exceeded their limits"
+                    for file in pending:
+                        yield from _failed(file, reason)
                     return
             if pending:
                 yield from self._find_again(pending)
@@ -226,35 +218,33 @@ class Files:
         """The items of the pending files, until the process asks for its replacement."""
         process = self._process
         assert process is not None
-        numbers = _numbers(self.files, pending)
+        # The process knows files by their position. Archives can have members of one name.
+        positions: dict[str, list[int]] = defaultdict(list)
+        for number, file in enumerate(self.files):
+            positions[file.place].append(number)
+        numbers = []
+        for file in pending:
+            same = positions[file.place]
+            numbers.append(same.pop(0) if len(same) > 1 else same[0])
         process.send({"do": "read", "numbers": numbers})
         with process.watch(self.stop), _checked(process):
             for file, number in zip(pending, numbers, strict=True):
                 kind, payload = process.receive()
                 if kind == encoding.WORN:
                     return
-                if kind != encoding.BEGIN or int(payload) != number:
-                    raise encoding.MalformedReply("unexpected reply")
+                encoding.require(kind == encoding.BEGIN and int(payload) == number)
                 process.expect(file.size)
-                for item in self._items(process):
-                    yield file, item
+                while kind != encoding.END:
+                    kind, payload = process.receive()
+                    if kind in (encoding.DOCUMENT, encoding.EXACT_DOCUMENT):
+                        yield file, encoding.decode_document(kind, payload)
+                    elif kind == encoding.PROGRESS:
+                        yield file, int(payload)
+                    elif kind == encoding.PROBLEM:
+                        yield file, encoding.decode_problem(payload)
+                    else:
+                        encoding.require(kind == encoding.END)
                 yield file, FileEnd()
-
-    def _items(self, process: ParsingProcess) -> Iterator[Document | Problem | int]:
-        while True:
-            kind, payload = process.receive()
-            if kind in (encoding.DOCUMENT, encoding.EXACT_DOCUMENT):
-                yield encoding.decode_document(kind, payload)
-            elif kind == encoding.PROGRESS:
-                yield int(payload)
-            elif kind == encoding.PROBLEM:
-                yield encoding.decode_problem(payload)
-            elif kind == encoding.TRANSCRIBE:
-                self._transcribe(process, *json.loads(payload))
-            elif kind == encoding.END:
-                return
-            else:
-                raise encoding.MalformedReply("unexpected reply")
 
     def _find_again(self, pending: list[File]) -> Iterator[tuple[File, Item]]:
         """Find the pending files in a new process, and drop those that have disappeared."""
@@ -266,38 +256,9 @@ class Files:
         for file in list(pending):
             if file.place not in places:
                 pending.remove(file)
-                reason = "changed or disappeared during the import"
-                yield file, Problem(reason, file.name, failed=True, unit="conversations")
-                yield file, FileEnd()
-
-    # -- recordings ---
-
-    def _transcribe(self, process: ParsingProcess, path: str | None, suffix: str) -> None:
-        """Run the user's transcription program, which the process itself may not."""
-        with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-            if path is None:
-                recording = Path(folder, f"recording{_plain_suffix(suffix)}")
-                _receive_file(process, recording)
-            else:
-                recording = Path(path).resolve()
-                if not any(recording.is_relative_to(root) for root in self.readable):
-                    raise encoding.MalformedReply("a recording outside of the import")
-            try:
-                size = recording.stat().st_size
-                entry = Entry(recording.name, size, lambda: recording.open("rb"), recording)
-                data = transcriber.run(entry, self.stop)
-            except (Unreadable, OSError) as error:
-                process.send({"error": str(error)})
-            else:
-                process.send({"size": len(data)}, data)
+                yield from _failed(file, "changed or disappeared during the import")
 
     # -- the process ---
-
-    def _start(self) -> ParsingProcess:
-        if self._process is None:
-            self._process = POOL.take(self.readable, self.bounds)
-            self._process.wait_until_ready()
-        return self._process
 
     def release(self) -> None:
         """Keep the process for the next import of the same folder. Uploads have their own."""
@@ -318,13 +279,6 @@ class Files:
             raise ImportStopped(
                 "The import was stopped before its end. Import the file again."
             ) from death
-
-
-def _working_folder() -> str:
-    try:
-        return str(Path.cwd())
-    except OSError:  # it was deleted; then only absolute paths are of use
-        return "/"
 
 
 @dataclass(slots=True)
@@ -350,46 +304,6 @@ def _checked(process: ParsingProcess) -> Iterator[None]:
         raise process.reject("the parser failed") from error
 
 
-def _decode_file(payload: bytes) -> File:
-    name, place, size, source = json.loads(payload)
-    if type(size) is not int or size < 0 or not all(type(t) is str for t in (name, place, source)):
-        raise encoding.MalformedReply("malformed file")
-    return File(name, place, size, source)
-
-
-def _numbers(files: Sequence[File], pending: Sequence[File]) -> list[int]:
-    """The position of each pending file in the list that the process has."""
-    positions: dict[str, list[int]] = defaultdict(list)
-    for number, file in enumerate(files):
-        positions[file.place].append(number)
-    numbers = []
-    for file in pending:
-        candidates = positions[file.place]
-        numbers.append(candidates[0])
-        if len(candidates) > 1:  # archives can have several members of one name
-            candidates.pop(0)
-    return numbers
-
-
-def _give_up(pending: Sequence[File]) -> Iterator[tuple[File, Item]]:
-    for file in pending:
-        reason = "not read, because too many other files of this import exceeded their limits"
-        yield file, Problem(reason, file.name, failed=True, unit="conversations")
-        yield file, FileEnd()
-
-
-def _plain_suffix(suffix: str) -> str:
-    if suffix[1:].isalnum() and suffix.isascii() and len(suffix) < 10:
-        return suffix
-    return ""
-
-
-def _receive_file(process: ParsingProcess, path: Path) -> None:
-    with path.open("xb") as file:
-        while True:
-            kind, data = process.receive()
-            if kind == encoding.END:
-                return
-            if kind != encoding.DATA:
-                raise encoding.MalformedReply("unexpected reply")
-            file.write(data)
+def _failed(file: File, reason: str) -> Iterator[tuple[File, Item]]:
+    yield file, failure(reason, file.name)
+    yield file, FileEnd()

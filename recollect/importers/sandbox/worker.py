@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from recollect.errors import RecollectError, UnknownFormat
-from recollect.importers.documents import transcriber
 from recollect.importers.entries import Entry
+from recollect.importers.problems import failure, reason_of
 from recollect.importers.registry import (
     CONVERSATION_FORMATS,
     Format,
@@ -30,14 +30,12 @@ from recollect.importers.registry import (
 from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
-from recollect.importers.texts import Unreadable
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
 _WORN_BYTES = 100_000_000  # resident memory above which the process is replaced
 _BUFFER_BYTES = 1 << 16
 _PROGRESS_BYTES = 1 << 16
-_UNREADABLE = "cannot be read"
 
 
 class Worker:
@@ -52,7 +50,6 @@ class Worker:
         self._files: list[tuple[Entry, Format]] = []
         self._avoid: frozenset[str] = frozenset()
         self._unreported = 0
-        transcriber.delegate(self._transcribe)
 
     def run(self) -> None:
         for line in self._requests:
@@ -78,7 +75,6 @@ class Worker:
     def _find(self, request: dict[str, Any]) -> None:
         self._files = []
         self._avoid = frozenset(request["avoid"])
-        transcriber.set_configured(request["transcriber"])
         with suppress(OSError):  # paths may be relative
             os.chdir(request["folder"])
         try:
@@ -86,7 +82,10 @@ class Worker:
                 if isinstance(item, Problem):
                     self._send(encoding.problem_frame(item))
                 else:
-                    self._send_file(*item)
+                    entry, format_ = item
+                    self._files.append(item)
+                    record = [entry.name, entry.place, entry.size, format_.SOURCE.name]
+                    self._send(encoding.json_frame(encoding.FILE, record))
         except RecollectError as error:
             self._fail(type(error).__name__, [str(error)])
         except OSError as error:
@@ -101,9 +100,15 @@ class Worker:
         """What can be imported. A path without a known format does not affect the others."""
         errors: dict[str, UnknownFormat] = {}
         has_files = False
+        found: Iterator[tuple[Entry, Format] | Problem]
         for path in request["paths"]:
             try:
-                for item in self._discover_at(Path(path), request):
+                if request["sources"] is not None:
+                    found = find_conversations(Path(path), request["sources"], self._visit)
+                else:
+                    within = request["within"] and Path(request["within"])
+                    found = find(Path(path), request["kind"], within, self._visit)
+                for item in found:
                     has_files = has_files or not isinstance(item, Problem)
                     yield item
             except UnknownFormat as error:
@@ -112,16 +117,6 @@ class Worker:
             if not has_files:
                 raise unknown
             yield Problem(f"{path} has no known format", path, failed=True, unit="files")
-
-    def _discover_at(
-        self, path: Path, request: dict[str, Any]
-    ) -> Iterator[tuple[Entry, Format] | Problem]:
-        if request["sources"] is not None:
-            return find_conversations(path, request["sources"], self._visit)
-        within = request["within"]
-        if within is not None:
-            within = Path(within)
-        return find(path, request["kind"], within, self._visit)
 
     def _visit(self, name: str, place: str, size: int) -> bool:
         """Tell the parent what is examined next, and begin to measure its cost."""
@@ -132,11 +127,6 @@ class Worker:
         self._limit(size)
         return True
 
-    def _send_file(self, entry: Entry, format_: Format) -> None:
-        self._files.append((entry, format_))
-        record = [entry.name, entry.place, entry.size, format_.SOURCE.name]
-        self._send(encoding.json_frame(encoding.FILE, record))
-
     def _fail(self, error: str, arguments: list[Any]) -> None:
         self._send(encoding.json_frame(encoding.FAILURE, [error, arguments]))
 
@@ -145,7 +135,10 @@ class Worker:
     def _read_all(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             if self._memory.resident() > _WORN_BYTES:
-                self._recover_memory()
+                gc.collect()
+                trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+                if trim is not None:
+                    trim(0)
                 if self._memory.resident() > _WORN_BYTES:
                     self._send(encoding.frame(encoding.WORN))
                     return
@@ -171,17 +164,12 @@ class Worker:
                 else:
                     self._send(encoding.problem_frame(item))
                 self._flush()
-        except (RecollectError, OSError) as error:
-            self._send_failure(entry, str(error))
-        except MemoryError:
-            size = self._bounds.memory_for(entry.size) // 1_000_000
-            self._send_failure(entry, f"{_UNREADABLE}: it needs more than {size:,} MB of memory")
         except Exception as error:  # a malicious file can make a library raise anything
-            self._send_failure(entry, f"{_UNREADABLE} ({type(error).__name__})")
-
-    def _send_failure(self, entry: Entry, reason: str) -> None:
-        problem = Problem(reason, entry.name, failed=True, unit="conversations")
-        self._send(encoding.problem_frame(problem))
+            reason = reason_of(error)
+            if isinstance(error, MemoryError):
+                size = self._bounds.memory_for(entry.size) // 1_000_000
+                reason = f"cannot be read: it needs more than {size:,} MB of memory"
+            self._send(encoding.problem_frame(failure(reason, entry.name)))
 
     def _report_progress(self, count: int) -> None:
         self._unreported += count
@@ -195,35 +183,6 @@ class Worker:
     def _limit(self, size: int) -> None:
         limit_cpu(self._bounds.cpu_seconds_for(size))
         self._memory.limit_growth(self._bounds.memory_for(size))
-
-    def _recover_memory(self) -> None:
-        gc.collect()
-        if sys.platform == "linux":
-            trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-            if trim is not None:
-                trim(0)
-
-    # -- recordings ---
-
-    def _transcribe(self, entry: Entry) -> bytes:
-        """Have the parent run the user's program, which this process may not."""
-        limit_cpu(0)
-        path = None
-        if entry.path is not None:
-            path = str(entry.path.resolve())
-        self._send(encoding.json_frame(encoding.TRANSCRIBE, [path, Path(entry.basename).suffix]))
-        if path is None:
-            with entry.open() as file:
-                while data := file.read(1 << 20):
-                    self._send(encoding.frame(encoding.DATA, data))
-                    self._flush()
-            self._send(encoding.frame(encoding.END))
-        self._flush()
-        answer = json.loads(self._requests.readline())
-        self._limit(entry.size)
-        if "error" in answer:
-            raise Unreadable(answer["error"])
-        return self._requests.read(answer["size"])
 
     # -- replies ---
 
