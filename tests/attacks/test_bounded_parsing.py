@@ -150,7 +150,7 @@ def test_an_import_gives_up_when_too_many_files_exceed_their_limits(
     monkeypatch.setattr(files, "Bounds", lambda: replace(SMALL, failure_seconds=0))
     write(folder / "m.hostile", "crash", 2)
     receipt = library.import_path(folder)
-    reason = "not read, because too many other files of this import exceeded their limits"
+    reason = "not read: too many other files of this import exceeded their limits"
     assert failures(receipt)["z.md"] == [reason]
     assert texts(library) == ["harmless", "walrus"]
 

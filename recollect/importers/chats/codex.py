@@ -3,16 +3,22 @@
 A rollout is one thread, named by the `id` of its first session_meta; later ones were copied with
 the history of a fork. Visible text is written twice: response items are used, and events only if
 a file has no items of that kind. A rollback moves the canonical path; what was rolled back stays
-as a branch.
+as a branch. Messages of other roles (developer, system), and what Codex adds to the user's messages
+(environment, instructions), are hidden context. Encrypted reasoning is skipped.
 
 Items have no ids that survive copying (times are rewritten, missing ids are filled in). So ids are
 made from the text and its turn: the turn's own id, which copies keep, or in older files the first
 thread and the prompts so far. Therefore the copy in a fork has the ids of its parent, and a file
 that grows keeps its ids.
+
+The events of `exec` have neither times nor the prompt, and the history has only prompts. Both
+repeat, with other ids, what a rollout of the same thread has in full. So they become documents of
+their own (`exec:<thread>`, `history:<thread>`) and do not touch those of the rollouts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,23 +30,27 @@ from recollect.importers.chats.agentlog import (
     Tally,
     Unusable,
     add_records,
+    content_blocks,
     first_line,
     first_records,
     head_text,
     stem,
     title_of,
 )
-from recollect.importers.chats.codex_exec import EVENT_TYPES, Events, History, digest
-from recollect.importers.chats.codex_items import (
-    Draft,
-    ItemReader,
-    compaction_summary,
-    event_drafts,
-)
 from recollect.importers.entries import Entry
 from recollect.importers.problems import contain_errors
+from recollect.importers.records import as_list
 from recollect.language.text import moment
-from recollect.model.chat_messages import as_mapping, as_text
+from recollect.model.chat_messages import (
+    as_lines,
+    as_mapping,
+    as_text,
+    embedded_file,
+    linked_file,
+    parse_file,
+    parse_json,
+    unfold_json,
+)
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
 from recollect.model.sources import CODEX
@@ -50,8 +60,11 @@ DESCRIPTION = "Codex CLI sessions (rollout-*.jsonl, codex exec --json, history.j
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
-_FLAT_TYPES = tuple(
+_FLAT_TYPES = (
     "message reasoning function_call function_call_output local_shell_call ghost_snapshot".split()
+)
+_EVENT_TYPES = (
+    "thread.started turn.started turn.completed item.started item.updated item.completed".split()
 )
 _ROLLOUT_START = re.compile(
     rf'[\[{{].{{0,300}}?"type"\s*:\s*"({"|".join(_ROLLOUT_TYPES)})"', re.DOTALL
@@ -59,13 +72,47 @@ _ROLLOUT_START = re.compile(
 _CWD = re.compile(r"<cwd>([^<]+)</cwd>")
 # The end of what an editor's extension puts before the prompt.
 _REQUEST = re.compile(r"^## My request for Codex:\s*$", re.MULTILINE)
-_METADATA = tuple(
-    "cwd git originator cli_version source model_provider session_id forked_from_id".split()
-)
+_METADATA = "cwd git originator cli_version source model_provider session_id forked_from_id".split()
 _AGENT_METADATA = ("parent_thread_id", "agent_nickname", "agent_role")
+_ADDED_BY_CODEX = (
+    "<environment_context>",
+    "<user_instructions>",
+    "# AGENTS.md instructions",
+    "<environments_instructions>",
+    "<apps_instructions>",
+    "<skills_instructions>",
+    "<plugins_instructions>",
+    "<permissions instructions>",
+    "<collaboration_mode>",
+    "<multi_agent_mode>",
+    "<codex_internal_context",
+    "<subagent_notification>",
+    "<goal_context>",
+    "<turn_aborted>",
+    "<context_window",
+    "<external_",
+    "<skill>",
+)
+_SHELL_COMMAND = "<user_shell_command>"
+_OUTPUTS = (
+    "function_call_output custom_tool_call_output tool_search_output local_shell_call_output"
+).split()
+_EMPTY_ITEMS = ("compaction", "compaction_summary", "context_compaction", "ghost_snapshot")
+_OUTPUT_METADATA = frozenset(
+    "metadata success exit_code wall_time_seconds chunk_id original_token_count".split()
+)
+_TOOL_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "command_execution": (("command",), ("aggregated_output",)),
+    "file_change": (("changes",), ()),
+    "mcp_tool_call": (("arguments",), ("result", "error")),
+    "collab_tool_call": (("prompt",), ("agents_states",)),
+    "web_search": (("query",), ()),
+    "todo_list": (("items",), ()),
+}
+"""The keys of a tool's input and of its output in the events of `exec`, by item type."""
 
 
-# -- detection ---------------------------------------------------------------
+# -- files -------------------------------------------------------------------
 
 
 def claims(entry: Entry) -> bool:
@@ -83,19 +130,17 @@ def _schema(entry: Entry) -> str:
         is_rollout = _ROLLOUT_START.match(head.lstrip()) and '"payload"' in head
         return "rollout" if is_rollout else ""
     for record in records:
-        if record.get("type") in EVENT_TYPES:
+        type_ = record.get("type")
+        if type_ in _EVENT_TYPES:
             return "exec"
         if {"session_id", "ts", "text"} <= record.keys():
             return "history"
-        if _is_rollout(record, has_rollout_name=name.startswith("rollout-")):
+        if isinstance(record.get("payload"), dict):
+            if type_ in _ROLLOUT_TYPES:
+                return "rollout"
+        elif _is_flat_header(record) or (name.startswith("rollout-") and type_ in _FLAT_TYPES):
             return "rollout"
     return ""
-
-
-def _is_rollout(record: Mapping[str, Json], *, has_rollout_name: bool) -> bool:
-    if isinstance(record.get("payload"), dict):
-        return record.get("type") in _ROLLOUT_TYPES
-    return _is_flat_header(record) or (has_rollout_name and record.get("type") in _FLAT_TYPES)
 
 
 def _is_flat_header(record: Mapping[str, Json]) -> bool:
@@ -105,43 +150,54 @@ def _is_flat_header(record: Mapping[str, Json]) -> bool:
     return "instructions" in record or "git" in record
 
 
-# -- files -------------------------------------------------------------------
-
-
 @contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     tally = Tally(entry.name)
-    reader = _reader(entry, tally)
+    readers: dict[str, type[_Events | _History]] = {"exec": _Events, "history": _History}
+    reader = readers.get(_schema(entry), _Rollout)(entry, tally)
+    if entry.basename.lower().endswith(".jsonl"):
+        records = jsonstream.lines(entry)
+    else:
+        records = jsonstream.records(entry, ("payload",))
 
     def add(number: int, record: Json) -> None:
         if not isinstance(record, dict):
             raise Unusable("line without a record")
         reader.add(number, record)
 
-    yield from add_records(_records(entry), add)
-    documents = list(reader.documents(SOURCE.name))
+    yield from add_records(records, add)
+    documents = list(reader.documents())
     yield from documents
     if not documents:
         yield Problem("session without messages", where=entry.name, unit="conversations")
     yield from tally.problems()
 
 
-def _reader(entry: Entry, tally: Tally) -> Events | History | _Rollout:
-    schema = _schema(entry)
-    if schema == "exec":
-        return Events(entry, tally)
-    if schema == "history":
-        return History(entry, tally)
-    return _Rollout(entry, tally)
-
-
-def _records(entry: Entry) -> Iterator[tuple[int, Json] | Problem]:
-    if entry.basename.lower().endswith(".jsonl"):
-        return jsonstream.lines(entry)
-    return jsonstream.records(entry, ("payload",))
+def _digest(*parts: str) -> str:
+    """An id made from the content of something that has none."""
+    whole = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        whole.update(len(data).to_bytes(8, "big") + data)
+    return whole.hexdigest()[:32]
 
 
 # -- rollouts ----------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A passage without its id and parent, which depend on the whole thread."""
+
+    passage: Passage
+    call: str = ""
+    """The id that links a tool's result to its call."""
+    is_event: bool = False
+    """From an event. It repeats an item if the file has items of its kind."""
+
+    @property
+    def kind(self) -> tuple[str | None, str]:
+        return self.passage.role, self.passage.type
 
 
 @dataclass(slots=True)
@@ -156,7 +212,7 @@ class _Rollback:
     turns: int
 
 
-Step = Draft | _Turn | _Rollback
+_Step = _Draft | _Turn | _Rollback
 
 
 @dataclass(slots=True)
@@ -166,8 +222,11 @@ class _Rollout:
     entry: Entry
     tally: Tally
     metas: list[dict[str, Json]] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    items: ItemReader = field(default_factory=ItemReader)
+    steps: list[_Step] = field(default_factory=list)
+    tools: dict[str, str] = field(default_factory=dict)
+    """The names of the tools that were called."""
+    encrypted: int = 0
+    """The number of items with content that only the provider can read."""
     model: str = ""
     cwd: str = ""
     turn_cwd: str = ""
@@ -177,18 +236,12 @@ class _Rollout:
 
     def add(self, _number: int, record: dict[str, Json]) -> None:
         payload = record.get("payload")
-        if "payload" not in record:
-            self._add_flat(record)
-        elif not isinstance(payload, dict):
-            raise Unusable("line without a payload")
-        else:
+        if isinstance(payload, dict):
             self._add(as_text(record.get("type")), payload, record)
-
-    def _add_flat(self, record: dict[str, Json]) -> None:
-        """Add a line of the first versions: an item, or the header without a type."""
-        if _is_flat_header(record):
+        # A line of the first versions is an item, or the header without a type.
+        elif "payload" not in record and _is_flat_header(record):
             self.metas.append(record)
-        elif "type" in record or "role" in record:
+        elif "payload" not in record and ("type" in record or "role" in record):
             self._add_item(record, record)
         elif "record_type" not in record:
             raise Unusable("line without a payload")
@@ -208,83 +261,139 @@ class _Rollout:
             self.turn_cwd = as_text(payload.get("cwd")) or self.turn_cwd
             self.cwd = self.cwd or self.turn_cwd
         elif type_ == "compacted":
-            self._add_drafts(compaction_summary(payload), record)
+            # The summary that replaced the history so far, which is before it in the file.
+            summary = Passage("", "system", "", type="summary")
+            self._add_drafts(_with_texts(summary, [as_text(payload.get("message"))]), record)
         else:
             self.tally.skip("record type", type_)
 
     def _add_item(self, item: dict[str, Json], record: Mapping[str, Json]) -> None:
-        drafts = self.items.drafts(item)
-        if drafts is None:
-            self.tally.skip("item type", item.get("type"))
+        type_ = as_text(item.get("type"))
+        if item.get("encrypted_content"):
+            self.encrypted += 1
+        if type_ == "message" or (not type_ and "role" in item):
+            self._add_drafts(_message(item), record)
+        elif type_ == "reasoning":
+            self._add_drafts(_reasoning(item), record)
+        elif type_ == "agent_message":
+            # From another agent: in the place of a prompt, but not written by the user.
+            texts = [as_text(block.get("text")) for block in content_blocks(item.get("content"))]
+            author = as_text(item.get("author")) or None
+            message = Passage("", "user", "", type="context", author=author)
+            message = message._replace(metadata=_strings(item, ("id", "recipient")))
+            text = "\n".join(texts)
+            if text.strip():
+                self._add_drafts(iter([_Draft(message._replace(content=text))]), record)
+        elif type_ in _OUTPUTS:
+            self._add_drafts(iter([self._output(item)]), record)
+        elif type_.endswith("_call"):
+            self._add_drafts(iter([self._call(item, type_)]), record)
+        elif type_ not in _EMPTY_ITEMS:
+            self.tally.skip("item type", type_)
+
+    def _call(self, item: Mapping[str, Json], type_: str) -> _Draft:
+        name = as_text(item.get("name")) or type_.removesuffix("_call")
+        call = as_text(item.get("call_id"))
+        self.tools[call] = name
+        files: tuple[Json, ...] = ()
+        if type_ == "image_generation_call":
+            files = (embedded_file("image", "image/png", item.get("result")),)
+        arguments = item.get("arguments")
+        inputs = (item[key] for key in ("input", "action", "revised_prompt") if item.get(key))
+        if isinstance(arguments, str):
+            text = unfold_json(arguments)
         else:
-            self._add_drafts(drafts, record)
+            text = as_lines(arguments or next(inputs, ""))
+        metadata = _strings(item, ("call_id", "status", "namespace"))
+        passage = Passage("", "assistant", text, "tool_call", tool=name)
+        return _Draft(passage._replace(attachments=files, metadata=metadata), call)
+
+    def _output(self, item: Mapping[str, Json]) -> _Draft:
+        call = as_text(item.get("call_id"))
+        content, files, metadata = _output_text(item.get("output", item.get("tools", "")))
+        if call:
+            metadata["call_id"] = call
+        tool = self.tools.get(call) or as_text(item.get("name")) or None
+        passage = Passage("", "tool", content, "tool_result", tool=tool)
+        return _Draft(passage._replace(attachments=tuple(files), metadata=metadata), call)
 
     def _add_event(self, event: dict[str, Json], record: Mapping[str, Json]) -> None:
+        """Add an event whose text older files have nowhere else, or one that moves the thread."""
         type_ = event.get("type")
         turns = event.get("num_turns")
+        message = as_text(event.get("message"))
         if type_ == "thread_rolled_back" and isinstance(turns, int) and turns > 0:
             self.steps.append(_Rollback(turns))
-            return
-        if type_ in ("task_started", "turn_started"):
+        elif type_ in ("task_started", "turn_started"):
             turn = as_text(event.get("turn_id"))
             if _UUID.fullmatch(turn):
                 self.steps.append(_Turn(turn))
-            return
-        drafts = event_drafts(event)
-        if drafts is None:
-            self.tally.skip("event without text of its own")
-        else:
+        elif type_ == "user_message":
+            files = tuple(linked_file("image", url) for url in as_list(event.get("images")))
+            self._add_drafts(_user_message([message], files, {}), record, is_event=True)
+        elif type_ == "agent_message":
+            drafts = _with_texts(Passage("", "assistant", ""), [message])
             self._add_drafts(drafts, record, is_event=True)
+        elif type_ in ("agent_reasoning", "agent_reasoning_raw_content"):
+            thinking = Passage("", "assistant", "", type="thinking")
+            drafts = _with_texts(thinking, [as_text(event.get("text"))])
+            self._add_drafts(drafts, record, is_event=True)
+        else:
+            self.tally.skip("event without text of its own")
 
     def _add_drafts(
-        self, drafts: Iterator[Draft], record: Mapping[str, Json], *, is_event: bool = False
+        self, drafts: Iterator[_Draft], record: Mapping[str, Json], *, is_event: bool = False
     ) -> None:
         for draft in drafts:
             metadata = dict(draft.passage.metadata)
             if self.turn_cwd and self.turn_cwd != self.cwd:
                 metadata["cwd"] = self.turn_cwd
-            model = None
-            if draft.passage.role == "assistant":
-                model = self.model or None
+            model = self.model if draft.passage.role == "assistant" else ""
             draft.passage = draft.passage._replace(
-                created_at=moment(record.get("timestamp")), model=model, metadata=metadata
+                created_at=moment(record.get("timestamp")), model=model or None, metadata=metadata
             )
             draft.is_event = is_event
             self.steps.append(draft)
 
     # -- the document --
 
-    def documents(self, source: str) -> Iterator[Document]:
+    def documents(self) -> Iterator[Document]:
         thread = self._thread_id()
-        passages, head = _link(self._steps_without_repeats(), self._first_thread(thread))
+        passages, head = self._link(self._first_thread(thread))
         if not passages:
             return
         meta = self.metas[0] if self.metas else {}
         times = [passage.created_at for passage in passages if passage.created_at]
         started_at = moment(meta.get("timestamp"))
+        subagent = as_mapping(as_mapping(meta.get("source")).get("subagent"))
+        spawn = as_mapping(subagent.get("thread_spawn"))
+        metadata = {key: meta[key] for key in (*_METADATA, *_AGENT_METADATA) if meta.get(key)}
+        metadata |= {key: spawn[key] for key in _AGENT_METADATA if spawn.get(key)}
+        if self.encrypted:
+            metadata["encrypted_items"] = self.encrypted
+        contexts = (_CWD.search(p.content) for p in passages if p.type == "context")
+        cwd = self.cwd or next((match[1] for match in contexts if match), "default")
         yield Document(
-            source=source,
+            source=SOURCE.name,
             source_id=thread,
             title=_title(passages),
-            project=self._project(passages),
+            project=cwd,
             created_at=started_at or min(times, default=None),
             updated_at=max(times, default=started_at),
             head=head,
             passages=tuple(passages),
-            metadata=self._metadata(meta),
+            metadata=metadata,
             shared_ids=True,
         )
 
     def _thread_id(self) -> str:
-        if self.metas:
-            meta = self.metas[0]
-            thread = as_text(meta.get("id")) or as_text(meta.get("session_id"))
-            if thread:
-                return thread
+        meta = self.metas[0] if self.metas else {}
         uuid = _UUID.search(stem(self.entry))
-        if uuid:
-            return uuid[0]
-        return stem(self.entry)
+        return (
+            as_text(meta.get("id"))
+            or as_text(meta.get("session_id"))
+            or (uuid[0] if uuid else stem(self.entry))
+        )
 
     def _first_thread(self, thread: str) -> str:
         """The thread that the history of this one began with, as far as the file tells."""
@@ -303,74 +412,235 @@ class _Rollout:
             current = parents.get(thread) or next_ids.get(thread, "")
         return thread
 
-    def _steps_without_repeats(self) -> list[Step]:
-        """The steps without events that repeat items."""
-        item_kinds = {
-            (step.passage.role, step.passage.type)
-            for step in self.steps
-            if isinstance(step, Draft) and not step.is_event
-        }
-
-        def repeats_item(step: Step) -> bool:
-            if not isinstance(step, Draft) or not step.is_event:
-                return False
-            return (step.passage.role, step.passage.type) in item_kinds
-
-        return [step for step in self.steps if not repeats_item(step)]
-
-    def _project(self, passages: list[Passage]) -> str:
-        if self.cwd:
-            return self.cwd
-        for passage in passages:
-            cwd = _CWD.search(passage.content) if passage.type == "context" else None
-            if cwd:
-                return cwd[1]
-        return "default"
-
-    def _metadata(self, meta: Mapping[str, Json]) -> dict[str, Json]:
-        subagent = as_mapping(as_mapping(meta.get("source")).get("subagent"))
-        spawn = as_mapping(subagent.get("thread_spawn"))
-        metadata = {key: meta[key] for key in (*_METADATA, *_AGENT_METADATA) if meta.get(key)}
-        metadata |= {key: spawn[key] for key in _AGENT_METADATA if spawn.get(key)}
-        if self.items.encrypted:
-            metadata["encrypted_items"] = self.items.encrypted
-        return metadata
-
-
-def _link(steps: list[Step], first_thread: str) -> tuple[list[Passage], str | None]:
-    """The passages with ids and parents, and the head of the thread."""
-    passages: list[Passage] = []
-    repetitions: Counter[str] = Counter()
-    before_prompts: list[str | None] = []
-    scope, has_turn_id, head = first_thread, False, None
-    for step in steps:
-        if isinstance(step, _Turn):
-            scope, has_turn_id = step.id, True
-            continue
-        if isinstance(step, _Rollback):
-            if before_prompts:
-                index = max(len(before_prompts) - step.turns, 0)
-                head = before_prompts[index]
-                del before_prompts[index:]
-            continue
-        passage = step.passage
-        if step.is_prompt:
-            before_prompts.append(head)
-            if not has_turn_id:
-                scope = digest(scope, passage.content)
-        key = digest(scope, str(passage.role), passage.type, step.call, passage.content)
-        id_ = f"{key}:{repetitions[key]}" if repetitions[key] else key
-        repetitions[key] += 1
-        passages.append(passage._replace(id=id_, parent=head))
-        head = id_
-    return passages, head
+    def _link(self, first_thread: str) -> tuple[list[Passage], str | None]:
+        """The passages with ids and parents, and the head of the thread."""
+        drafts = [step for step in self.steps if isinstance(step, _Draft)]
+        item_kinds = {draft.kind for draft in drafts if not draft.is_event}
+        passages: list[Passage] = []
+        repetitions: Counter[str] = Counter()
+        before_prompts: list[str | None] = []
+        scope, has_turn_id, head = first_thread, False, None
+        for step in self.steps:
+            if isinstance(step, _Turn):
+                scope, has_turn_id = step.id, True
+                continue
+            if isinstance(step, _Rollback):
+                if before_prompts:
+                    index = max(len(before_prompts) - step.turns, 0)
+                    head = before_prompts[index]
+                    del before_prompts[index:]
+                continue
+            if step.is_event and step.kind in item_kinds:
+                continue
+            passage = step.passage
+            if step.kind == ("user", "message"):
+                before_prompts.append(head)
+                if not has_turn_id:
+                    scope = _digest(scope, passage.content)
+            key = _digest(scope, str(passage.role), passage.type, step.call, passage.content)
+            id_ = f"{key}:{repetitions[key]}" if repetitions[key] else key
+            repetitions[key] += 1
+            passages.append(passage._replace(id=id_, parent=head))
+            head = id_
+        return passages, head
 
 
 def _title(passages: list[Passage]) -> str:
-    for passage in passages:
-        if passage.role == "user" and passage.type == "message":
-            request = _REQUEST.search(passage.content)
-            if request:
-                return first_line(passage.content[request.end() :])
-            break
-    return title_of(passages)
+    prompts = (p.content for p in passages if (p.role, p.type) == ("user", "message"))
+    prompt = next(prompts, "")
+    request = _REQUEST.search(prompt)
+    return first_line(prompt[request.end() :]) if request else title_of(passages)
+
+
+# -- items -------------------------------------------------------------------
+
+
+def _strings(item: Mapping[str, Json], keys: tuple[str, ...]) -> dict[str, Json]:
+    return {key: item[key] for key in keys if isinstance(item.get(key), str)}
+
+
+def _message(item: Mapping[str, Json]) -> Iterator[_Draft]:
+    role = as_text(item.get("role"))
+    blocks = content_blocks(item.get("content"))
+    texts = [as_text(block.get("text")) for block in blocks]
+    files = tuple(file for file in map(parse_file, blocks) if file)
+    metadata = _strings(item, ("id", "phase"))
+    if role == "assistant":
+        message = Passage("", role, "", attachments=files, metadata=metadata)
+        yield from _with_texts(message, texts)
+    elif role == "user":
+        yield from _user_message(texts, files, metadata)
+    else:
+        visibility = "hidden" if role in ("developer", "system") else "all"
+        context = Passage("", "system", "", type="context", visibility=visibility)
+        context = context._replace(attachments=files, metadata={**metadata, "role": role})
+        yield from _with_texts(context, texts)
+
+
+def _user_message(
+    texts: list[str], files: tuple[Json, ...], metadata: Mapping[str, Json]
+) -> Iterator[_Draft]:
+    """A message of the user: first what Codex added to it, then the user's own words."""
+    added = [text for text in texts if text.lstrip().startswith(_ADDED_BY_CODEX)]
+    typed = [text for text in texts if not text.lstrip().startswith(_ADDED_BY_CODEX)]
+    is_command = any(text.lstrip().startswith(_SHELL_COMMAND) for text in typed)
+    context = Passage("", "user", "", type="context", metadata=dict(metadata))
+    yield from _with_texts(context._replace(visibility="hidden"), added)
+    type_ = "context" if is_command else "message"
+    yield from _with_texts(context._replace(type=type_, attachments=files), typed)
+
+
+def _with_texts(template: Passage, texts: list[str]) -> Iterator[_Draft]:
+    """A draft of the texts, unless there is neither text nor a file."""
+    text = "\n".join(text for text in texts if text)
+    if text.strip() or template.attachments:
+        yield _Draft(template._replace(content=text))
+
+
+def _reasoning(item: Mapping[str, Json]) -> Iterator[_Draft]:
+    parts = [*as_list(item.get("summary")), *as_list(item.get("content"))]
+    texts = [as_text(part) or as_text(as_mapping(part).get("text")) for part in parts]
+    text = "\n\n".join(text for text in texts if text)
+    metadata = {"encrypted_content": True} if item.get("encrypted_content") else {}
+    if text.strip():
+        yield _Draft(Passage("", "assistant", text, type="thinking", metadata=metadata))
+
+
+def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
+    """A tool's output as text, the files in it, and its metadata.
+
+    The text stays as it is, unless it is wrapped in JSON (`{"output": …, "metadata": …}`).
+    """
+    if isinstance(output, list):
+        texts, files = [], []
+        for block in output:
+            file = parse_file(as_mapping(block))
+            if file:
+                files.append(file)
+            else:
+                texts.append(_output_text(as_mapping(block).get("text", block))[0])
+        return "\n".join(texts), files, {}
+    wrapper = as_mapping(output)
+    if isinstance(output, str) and output.startswith("{"):
+        wrapper = as_mapping(parse_json(output))
+    key = "output" if "output" in wrapper else "content"
+    metadata = {name: value for name, value in wrapper.items() if name != key}
+    if isinstance(wrapper.get(key), (str, list)) and metadata.keys() <= _OUTPUT_METADATA:
+        text, files, _ = _output_text(wrapper[key])
+        return text, files, metadata
+    return as_lines(output), [], {}
+
+
+# -- exec and history --------------------------------------------------------
+
+
+class _Events:
+    """Collects the items of each thread. A later event of an item replaces the earlier ones."""
+
+    def __init__(self, entry: Entry, tally: Tally) -> None:
+        self._tally = tally
+        self._name = stem(entry)
+        self._threads: dict[str, dict[str, dict[str, Json]]] = {}
+        self._thread = ""
+        """Empty before the first event that names a thread."""
+        self._runs: Counter[str] = Counter()
+
+    def add(self, number: int, record: dict[str, Json]) -> None:
+        type_ = as_text(record.get("type"))
+        if type_ == "thread.started":
+            self._thread = as_text(record.get("thread_id"))
+            self._runs[self._thread] += 1
+            return
+        items = self._threads.setdefault(self._thread, {})
+        if type_.startswith("item."):
+            item = as_mapping(record.get("item"))
+            key = as_text(item.get("id")) or f"line_{number}"
+            run = self._runs[self._thread]
+            # A resumed run numbers its items from the start again.
+            items[f"{run}:{key}" if run > 1 else key] = item
+        elif type_ in ("error", "turn.failed"):
+            error = as_mapping(record.get("error")) or record
+            items[f"line_{number}"] = {"type": "error", **error}
+        elif type_ not in _EVENT_TYPES:
+            self._tally.skip("record type", type_)
+
+    def documents(self) -> Iterator[Document]:
+        for thread, items in self._threads.items():
+            identity = thread or self._name
+            passages: list[Passage] = []
+            parent = None
+            for number, item in enumerate(items.values()):
+                for part, passage in enumerate(self._passages(item)):
+                    id_ = f"{identity}:{number}:{part}" if part else f"{identity}:{number}"
+                    passages.append(passage._replace(id=id_, parent=parent))
+                    parent = id_
+            if passages:
+                yield Document(
+                    source=SOURCE.name,
+                    source_id=f"exec:{identity}",
+                    title=title_of(passages),
+                    head=parent,
+                    passages=tuple(passages),
+                    metadata={"thread_id": thread or "unknown"},
+                )
+
+    def _passages(self, item: Mapping[str, Json]) -> list[Passage]:
+        type_ = as_text(item.get("type"))
+        text = as_text(item.get("text"))
+        if type_ == "agent_message":
+            return [Passage("", "assistant", text)]
+        if type_ == "reasoning":
+            return [Passage("", "assistant", text, type="thinking")]
+        if type_ == "error":
+            return [Passage("", "system", as_text(item.get("message")), type="context")]
+        if type_ not in _TOOL_KEYS:
+            self._tally.skip("item type", type_)
+            return []
+        input_keys, output_keys = _TOOL_KEYS[type_]
+        keys = ("status", "exit_code", "server")
+        metadata = {key: item[key] for key in keys if isinstance(item.get(key), (str, int))}
+        call = "\n".join(as_lines(item[key]) for key in input_keys if key in item)
+        result = "\n".join(as_lines(item[key]) for key in output_keys if item.get(key))
+        tool = as_text(item.get("tool")) or type_
+        passages = [Passage("", "assistant", call, "tool_call", tool=tool, metadata=metadata)]
+        if result:
+            passages.append(
+                Passage("", "tool", result, "tool_result", tool=tool, metadata=metadata)
+            )
+        return passages
+
+
+class _History:
+    """Collects the prompts of each session."""
+
+    def __init__(self, _entry: Entry, tally: Tally) -> None:
+        self._tally = tally
+        self._sessions: dict[str, list[Passage]] = {}
+        self._repetitions: Counter[str] = Counter()
+
+    def add(self, _number: int, record: dict[str, Json]) -> None:
+        session, text = as_text(record.get("session_id")), as_text(record.get("text"))
+        if not session or not text.strip():
+            self._tally.skip("history line without a prompt")
+            return
+        prompts = self._sessions.setdefault(session, [])
+        id_ = _digest(session, str(record.get("ts")), text)
+        number = self._repetitions[id_]
+        self._repetitions[id_] += 1
+        parent = prompts[-1].id if prompts else None
+        prompt = Passage(f"{id_}:{number}" if number else id_, "user", text, parent=parent)
+        prompts.append(prompt._replace(created_at=moment(record.get("ts"))))
+
+    def documents(self) -> Iterator[Document]:
+        for session, prompts in self._sessions.items():
+            yield Document(
+                source=SOURCE.name,
+                source_id=f"history:{session}",
+                title=title_of(prompts),
+                created_at=prompts[0].created_at,
+                updated_at=prompts[-1].created_at,
+                head=prompts[-1].id,
+                passages=tuple(prompts),
+                metadata={"thread_id": session},
+                partial=True,  # Codex truncates the file at its start
+            )

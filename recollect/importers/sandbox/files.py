@@ -207,7 +207,7 @@ class Files:
                 yield from _failed(pending.pop(0), f"cannot be read to its end: {death}")
                 self._failure_seconds += time.monotonic() - started
                 if self._failure_seconds > self.bounds.failure_seconds:
-                    reason = "not read, because too many other files of this import exceeded their limits"
+                    reason = "not read: too many other files of this import exceeded their limits"
                     for file in pending:
                         yield from _failed(file, reason)
                     return
