@@ -55,20 +55,14 @@ def configured_exclusion(
 ) -> Exclusion:
     """The patterns of RECOLLECT_EXCLUDE, of `exclude.txt` in the home folder, one per line, and of
     the database."""
-    if folder is None:
-        folder = home()
-    patterns = [*EXCLUDE.get(), *read_patterns(folder), *shared_patterns]
-    return Exclusion(tuple(_expand(pattern) for pattern in patterns))
+    patterns = [*EXCLUDE.get(), *read_patterns(folder or home()), *shared_patterns]
+    return Exclusion(tuple(os.path.expanduser(pattern) for pattern in patterns))  # noqa: PTH111
 
 
 def matching_projects(pattern: str, projects: Iterable[str]) -> list[str]:
     """The projects that a pattern would exclude."""
-    exclusion = Exclusion((_expand(pattern.strip()),))
+    exclusion = Exclusion((os.path.expanduser(pattern.strip()),))  # noqa: PTH111
     return [project for project in projects if exclusion.matching_pattern(project)]
-
-
-def _expand(pattern: str) -> str:
-    return os.path.expanduser(pattern)  # noqa: PTH111 - a pattern is not a path
 
 
 @dataclass(slots=True)
@@ -86,11 +80,13 @@ class Exclusion:
         """Why a conversation is excluded; empty if it is not."""
         if document.kind != CONVERSATION:
             return ""
-        reason = (
-            self._reason_of_parent(document)
-            or self._reason_of_project(document.project)
-            or _reason_of_marker(document.passages)
-        )
+        parents = [(document.source, str(document.metadata.get(key))) for key in _PARENTS]
+        reason = next((self._sessions[p] for p in parents if p in self._sessions), "")
+        if document.project not in self._reasons:
+            self._reasons[document.project] = self.matching_pattern(
+                document.project
+            ) or self._marker_file(document.project)
+        reason = reason or self._reasons[document.project] or _reason_of_marker(document.passages)
         if reason:
             self._sessions[document.source, document.source_id] = reason
         return reason
@@ -108,21 +104,10 @@ class Exclusion:
         """Sessions, as (source, source id), that were excluded before."""
         self._sessions |= dict.fromkeys(sessions, "excluded before")
 
-    def _reason_of_parent(self, document: Document) -> str:
-        for key in _PARENTS:
-            parent = (document.source, str(document.metadata.get(key)))
-            if parent in self._sessions:
-                return self._sessions[parent]
-        return ""
-
-    def _reason_of_project(self, project: str) -> str:
-        if project not in self._reasons:
-            self._reasons[project] = self.matching_pattern(project) or self._marker_file(project)
-        return self._reasons[project]
-
     def matching_pattern(self, project: str) -> str:
         """Why a project is excluded by a pattern; empty if it is not."""
-        path = _path(project)
+        is_windows = re.match(r"[A-Za-z]:\\", project)
+        path: PurePath = PureWindowsPath(project) if is_windows else PurePosixPath(project)
         names = {project, str(path), path.name, *map(str, path.parents)}
         for pattern in self.patterns:
             if any(fnmatchcase(name, pattern) for name in names):
@@ -150,12 +135,6 @@ def is_agent(place: str) -> bool:
     return name.startswith("agent-") or parent == "subagents" or grandparent == "chats"
 
 
-def _path(project: str) -> PurePath:
-    if re.match(r"[A-Za-z]:\\", project):
-        return PureWindowsPath(project)
-    return PurePosixPath(project)
-
-
 def _reason_of_marker(passages: Iterable[Passage]) -> str:
     for passage in passages:
         if passage.role in ("user", "system"):
@@ -170,26 +149,30 @@ def _reason_of_marker(passages: Iterable[Passage]) -> str:
 
 def without_private(document: Document) -> Document:
     """The document with every private span replaced: in messages, title and metadata."""
-    if not _has_private(document):
+    # Most documents have none: everything but the contents is searched at once.
+    values = [document.title, document.metadata, *map(_other_values, document.passages)]
+    if not any(_OPEN in passage.content for passage in document.passages) and not _has(values):
         return document
-    return replace(
-        document,
-        title=_clean_title(document.title),
-        metadata=_clean(document.metadata),
-        passages=tuple(_clean_passage(passage) for passage in document.passages),
-    )
-
-
-def _has_private(document: Document) -> bool:
-    """Whether there is a private span anywhere. Everything but the contents is searched at once."""
-    values: list[Any] = [document.title, document.metadata]
+    title = without_private_text(document.title)
+    if _OPEN in title:  # it is the start of a message, so it may contain a span without its end
+        title = title[: title.index(_OPEN)] + PRIVATE
+    passages = []
     for passage in document.passages:
-        if _OPEN in passage.content:
-            return True
-        values.append(passage.metadata or None)
-        values += passage.attachments
-        values += passage.citations
-    return _has(values)
+        if _OPEN in passage.content or _has(_other_values(passage)):
+            metadata, attachments, citations = map(_clean, _other_values(passage))
+            passage = passage._replace(
+                content=without_private_text(passage.content),
+                metadata=metadata,
+                attachments=attachments,
+                citations=citations,
+            )
+        passages.append(passage)
+    metadata = _clean(document.metadata)
+    return replace(document, title=title, metadata=metadata, passages=tuple(passages))
+
+
+def _other_values(passage: Passage) -> tuple[Any, ...]:
+    return (passage.metadata, passage.attachments, passage.citations)
 
 
 def without_private_text(text: str) -> str:
@@ -209,37 +192,10 @@ def without_private_json(line: bytes) -> bytes:
     return line
 
 
-def _is_private(passage: Passage) -> bool:
-    if _OPEN in passage.content:
-        return True
-    return any(map(_has, (passage.metadata, passage.attachments, passage.citations)))
-
-
-def _clean_passage(passage: Passage) -> Passage:
-    if not _is_private(passage):
-        return passage
-    return passage._replace(
-        content=without_private_text(passage.content),
-        metadata=_clean(passage.metadata),
-        attachments=_clean(passage.attachments),
-        citations=_clean(passage.citations),
-    )
-
-
-def _clean_title(title: str) -> str:
-    """A title is the start of a message, so it may contain a span without its end."""
-    text = without_private_text(title)
-    if _OPEN in text:
-        return text[: text.index(_OPEN)] + PRIVATE
-    return text
-
-
 def _has(value: Any) -> bool:
     """Whether any text in a JSON value contains the mark. Writing it as JSON is the fastest way."""
-    if not value:
-        return False
     try:
-        return _OPEN.encode() in orjson.dumps(value)
+        return _OPEN.encode() in orjson.dumps(value, dict)
     except orjson.JSONEncodeError:  # it contains what only Python can represent
         return _is_in(value)
 

@@ -114,31 +114,27 @@ def forget(
         selection.validate()
         report.earlier_versions = store.delete_undo_states(_state_matcher(selection))
     batch: list[_Match] = []
-    size = 0
+
+    def forget_batch() -> None:
+        for match in batch:
+            name = (match.document.source, match.document.source_id)
+            is_whole = match.removal.passages is None
+            delete = archive.forget if is_whole else archive.stop_copying
+            report.archived_files += delete(name)
+        store.forget([match.removal for match in batch])
+        for match in batch:
+            _count(report, match)
+        batch.clear()
+
     for match in _matches(store, selection, progress):
         batch.append(match)
-        size += len(match.passages)
+        size = sum(len(match.passages) for match in batch)
         if len(batch) >= _MAX_BATCH_DOCUMENTS or size >= _MAX_BATCH_PASSAGES:
-            _forget_batch(store, archive, batch, report)
-            batch, size = [], 0
+            forget_batch()
     if batch:
-        _forget_batch(store, archive, batch, report)
+        forget_batch()
     report.purge = store.purge(PURGE_PATIENCE).state
     return report
-
-
-def _forget_batch(
-    store: Store, archive: Archive, batch: list[_Match], report: ForgetReport
-) -> None:
-    for match in batch:
-        name = (match.document.source, match.document.source_id)
-        if match.removal.passages is None:
-            report.archived_files += archive.forget(name)
-        else:
-            report.archived_files += archive.stop_copying(name)
-    store.forget([match.removal for match in batch])
-    for match in batch:
-        _count(report, match)
 
 
 # -- matching ---
@@ -147,7 +143,7 @@ def _forget_batch(
 def _matches(store: Store, selection: Selection, progress: Progress | None) -> Iterator[_Match]:
     selection.validate()
     matcher = _Matcher(selection)
-    selection = _require_existing(store, selection)
+    _require_existing(store, selection)
     total = store.size()
     examined = 0
     filter = Filter(
@@ -168,12 +164,12 @@ def _matches(store: Store, selection: Selection, progress: Progress | None) -> I
             progress("Searching", min(examined, total), total)
 
 
-def _require_existing(store: Store, selection: Selection) -> Selection:
+def _require_existing(store: Store, selection: Selection) -> None:
     """Raise NotFound if an id is unknown: a wrong id must not look like success."""
     for id_ in selection.conversations:
         store.header(id_)
     if not selection.has_named_messages:
-        return selection
+        return
     (conversation,) = selection.conversations
     if store.header(conversation).kind != CONVERSATION:
         raise InvalidInput(
@@ -181,7 +177,6 @@ def _require_existing(store: Store, selection: Selection) -> Selection:
         )
     for id_ in filter(None, (*selection.messages, selection.first, selection.last)):
         store.passage_key(conversation, id_)
-    return selection
 
 
 class _Matcher:
@@ -197,8 +192,7 @@ class _Matcher:
             return _Match(document, Removal(document.id), document.passages)
         passages = tuple(self._matching_passages(document))
         if document.kind != CONVERSATION:
-            is_selected = bool(passages) or self._is_named(document)
-            if not is_selected:
+            if not passages and not self._is_named(document):
                 return None
             return _Match(document, Removal(document.id), document.passages)
         has_title = self._has_title(document, passages)
@@ -214,36 +208,29 @@ class _Matcher:
         for passage in document.passages:
             if selection.messages and identifier(passage.id) not in selection.messages:
                 continue
-            if not first <= passage.position <= last:
-                continue
-            if not self._is_in_range(passage.created_at):
-                continue
-            if selection.has_pattern and not self._has_text(passage):
-                continue
-            yield passage
+            values = (passage.content, passage.metadata, passage.attachments, passage.citations)
+            if (
+                first <= passage.position <= last
+                and self._is_in_range(passage.created_at)
+                and (not selection.has_pattern or self._is_in(values))
+            ):
+                yield passage
 
     def _is_in_range(self, moment: datetime | None) -> bool:
         after, before = self._selection.after, self._selection.before
-        if after is None and before is None:
-            return True
         if moment is None:
-            return False
-        if after is not None and moment < after:
-            return False
-        return before is None or moment <= before
+            return after is None and before is None
+        return (after is None or moment >= after) and (before is None or moment <= before)
 
-    def _has_text(self, passage: Passage) -> bool:
-        if self._contains(passage.content):
-            return True
-        values = (passage.metadata, passage.attachments, passage.citations)
-        return any(self._contains(text) for value in values for text in _texts(value))
+    def _is_in(self, value: Any) -> bool:
+        """Whether a JSON value contains the text."""
+        return any(map(self._contains, _texts(value)))
 
     def _is_named(self, document: Document) -> bool:
         """Whether the title or metadata of a document contains the text."""
         if not self._selection.has_pattern or self._is_narrowed:
             return False
-        texts = (document.title, *_texts(document.metadata))
-        return any(self._contains(text) for text in texts)
+        return self._is_in((document.title, document.metadata))
 
     @property
     def _is_narrowed(self) -> bool:
@@ -258,17 +245,15 @@ class _Matcher:
         if is_searched and self._contains(document.title):
             return True
         beginning = " ".join(document.title.rstrip("….").split())
-        return any(_first_words(passage, beginning).startswith(beginning) for passage in passages)
+        size = 4 * len(beginning) + 1_000
+        starts = (" ".join(passage.content[:size].split()) for passage in passages)
+        return any(start.startswith(beginning) for start in starts)
 
     def _metadata_keys(self, document: Document, passages: tuple[Passage, ...]) -> tuple[str, ...]:
         """The metadata of a conversation that contains the text."""
         if not self._selection.has_pattern or (self._is_narrowed and not passages):
             return ()
-        keys = []
-        for key, value in document.metadata.items():
-            if any(self._contains(text) for text in _texts(value)):
-                keys.append(key)
-        return tuple(keys)
+        return tuple(key for key, value in document.metadata.items() if self._is_in(value))
 
 
 def _span(document: Document, selection: Selection) -> tuple[float, float]:
@@ -285,10 +270,6 @@ def _span(document: Document, selection: Selection) -> tuple[float, float]:
             f"{truncate(selection.last, 80)!r}. Give the first message of the span first."
         )
     return first, last
-
-
-def _first_words(passage: Passage, beginning: str) -> str:
-    return " ".join(passage.content[: 4 * len(beginning) + 1_000].split())
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -312,9 +293,11 @@ def _text_matcher(selection: Selection) -> Callable[[str], bool]:
 
     RE2 takes time linear in the length of the text, whatever the pattern is.
     """
+    import re2
+
     patterns = []
     if selection.text:
-        words = r"\s+".join(map(_escape, fold(selection.text).split()))
+        words = r"\s+".join(map(re2.escape, fold(selection.text).split()))
         edge = r"[^\pL\pN_]"
         patterns.append((_compile(rf"(?:\A|{edge}){words}(?:\z|{edge})"), True))
     if selection.pattern:
@@ -322,9 +305,7 @@ def _text_matcher(selection: Selection) -> Callable[[str], bool]:
 
     def contains(text: str) -> bool:
         for pattern, is_folded in patterns:
-            form = text
-            if is_folded:
-                form = comparable(text)
+            form = comparable(text) if is_folded else text
             if pattern.search(form.encode("utf-8", "surrogatepass")) is None:
                 return False
         return True
@@ -335,18 +316,7 @@ def _text_matcher(selection: Selection) -> Callable[[str], bool]:
 def _state_matcher(selection: Selection) -> Callable[[str], bool]:
     """The same for the JSON of a state that undoing an import would restore."""
     contains = _text_matcher(selection)
-
-    def has_text(state: str) -> bool:
-        return any(contains(text) for text in _texts(json.loads(state)))
-
-    return has_text
-
-
-def _escape(text: str) -> str:
-    import re2
-
-    escaped: str = re2.escape(text)
-    return escaped
+    return lambda state: any(map(contains, _texts(json.loads(state))))
 
 
 def _compile(pattern: str) -> Any:
@@ -374,16 +344,19 @@ def _count(report: ForgetReport, match: _Match) -> None:
     if document.kind != CONVERSATION:
         report.items += 1
         number = 1
+    elif number == len(document.passages):
+        report.messages += number
+        report.conversations += 1
     else:
         report.messages += number
-        if number == len(document.passages):
-            report.conversations += 1
-        else:
-            report.changed_conversations += 1
-            report.titles += match.removal.has_title
-    if number:
-        report.by_source[document.source] = report.by_source.get(document.source, 0) + number
-        report.by_project[document.project] = report.by_project.get(document.project, 0) + number
+        report.changed_conversations += 1
+        report.titles += match.removal.has_title
+    for counts, name in (
+        (report.by_source, document.source),
+        (report.by_project, document.project),
+    ):
+        if number:
+            counts[name] = counts.get(name, 0) + number
     if len(report.examples) < _EXAMPLES:
         report.examples.append(_example(match))
 

@@ -22,7 +22,7 @@ from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Counts, FileReceipt, Problem, Receipt
 from recollect.model.sources import RECOLLECT
-from recollect.progress import Progress
+from recollect.progress import Progress, ignore_progress
 from recollect.store.base import Store
 from recollect.store.sqlite.private_files import file_lock
 from recollect.store.values import SaveResult
@@ -54,7 +54,7 @@ def import_files(
     if exclusion is None:
         exclusion = configured_exclusion()
     receipt = store.start_import(path, job)
-    run = _Run(store, receipt, admission(store, exclusion), progress or _no_progress)
+    run = _Run(store, receipt, admission(store, exclusion), progress or ignore_progress)
     if job:
         run.resume()
     try:
@@ -71,7 +71,7 @@ def import_documents(
     store: Store, label: str, items: Iterable[Document | Problem], exclusion: Exclusion
 ) -> Receipt:
     """Import documents from a program, and return the receipt."""
-    run = _Run(store, store.start_import(label), admission(store, exclusion), _no_progress)
+    run = _Run(store, store.start_import(label), admission(store, exclusion))
     file = FileReceipt(label, RECOLLECT.name)
     run.receipt.files.append(file)
     try:
@@ -89,7 +89,7 @@ def import_file(store: Store, files: Files, admit: Admission) -> FileReceipt | N
 
     Returns None if there is no file to import.
     """
-    run = _Run(store, None, admit, _no_progress)
+    run = _Run(store, None, admit)
     run.read_all(files)
     run.save()
     if run.receipt.files:
@@ -97,10 +97,6 @@ def import_file(store: Store, files: Files, admit: Admission) -> FileReceipt | N
     if run.receipt.left_out.failed:
         return FileReceipt("", "", conversations=run.receipt.left_out)
     return None
-
-
-def _no_progress(file: str, done: int, total: int) -> None:
-    pass
 
 
 def admission(store: Store, exclusion: Exclusion) -> Admission:
@@ -119,12 +115,14 @@ def admission(store: Store, exclusion: Exclusion) -> Admission:
 
 class _Run:
     def __init__(
-        self, store: Store, receipt: Receipt | None, admit: Admission, progress: Progress
+        self,
+        store: Store,
+        receipt: Receipt | None,
+        admit: Admission,
+        progress: Progress = ignore_progress,
     ) -> None:
         self.receipt = receipt or Receipt(0, "", datetime.now(UTC))
-        self._receipt_id: int | None = None
-        if receipt is not None:
-            self._receipt_id = receipt.id
+        self._receipt_id = receipt.id if receipt is not None else None
         self._store = store
         self._admit = admit
         self._progress = progress
@@ -172,38 +170,32 @@ class _Run:
             return
         file.kinds[item.kind] = file.kinds.get(item.kind, 0) + 1
         if not item.passages:
-            reason = "conversation without messages"
-            if item.kind != CONVERSATION:
-                reason = f"{item.kind} without text"
+            what = "messages" if item.kind == CONVERSATION else "text"
+            reason = f"{item.kind} without {what}"
             self._note(file, Problem(reason, item.title, unit="conversations"))
             return
         decision = self._admit(item)
         if isinstance(decision, Problem):
             self._note(file, decision)
-        else:
-            self._add(decision, file)
+            return
+        self._pending.append((decision, file))
+        self._size += len(decision.passages)
+        if self._size >= BATCH:
+            self.save()
+            if self._receipt_id is not None:  # if the process is killed, the receipt says so much
+                self._store.update_receipt(self.receipt, has_ended=False)
 
     def _note(self, file: FileReceipt, problem: Problem) -> None:
         if problem.unit == "files":
             self.receipt.left_out.note(problem)
             return
-        counts = file.conversations
-        if problem.unit == "messages":
-            counts = file.messages
+        counts = file.messages if problem.unit == "messages" else file.conversations
         counts.note(problem)
         samples = file.samples.setdefault(problem.reason, [])
         if problem.where not in ("", file.name) and len(samples) < _SAMPLES:
             samples.append(problem.where)
 
     # -- writing ---
-
-    def _add(self, document: Document, file: FileReceipt) -> None:
-        self._pending.append((document, file))
-        self._size += len(document.passages)
-        if self._size >= BATCH:
-            self.save()
-            if self._receipt_id is not None:  # if the process is killed, the receipt says so much
-                self._store.update_receipt(self.receipt, has_ended=False)
 
     def save(self) -> None:
         """Write the batch in one transaction, and count it."""
@@ -212,7 +204,13 @@ class _Run:
             results = self._save([document for document, _ in batch])
         except InvalidInput:  # save them one by one, so that one bad document stops no other
             for document, file in batch:
-                self._save_alone(document, file)
+                try:
+                    (result,) = self._save([document])
+                except InvalidInput as error:
+                    where = document.title or document.source_id
+                    self._note(file, Problem(str(error), where, True, "conversations"))
+                else:
+                    self._count(document, file, result)
             return
         for (document, file), result in zip(batch, results, strict=True):
             self._count(document, file, result)
@@ -231,15 +229,6 @@ class _Run:
             return []
         return self._store.save(documents, self._receipt_id, skip_forgotten=True)
 
-    def _save_alone(self, document: Document, file: FileReceipt) -> None:
-        try:
-            (result,) = self._save([document])
-        except InvalidInput as error:
-            where = document.title or document.source_id
-            self._note(file, Problem(str(error), where, True, "conversations"))
-        else:
-            self._count(document, file, result)
-
 
 def _count(file: FileReceipt, result: SaveResult) -> None:
     if result.forgotten:
@@ -248,10 +237,8 @@ def _count(file: FileReceipt, result: SaveResult) -> None:
         problem = Problem("copy of a message in another conversation", count=result.copies)
         file.messages.note(problem)
     if not result.id:
-        reason = FORGOTTEN
-        if result.copies:
-            reason = "all its messages are in another conversation"
-        file.conversations.note(Problem(reason))
+        copied = "all its messages are in another conversation"
+        file.conversations.note(Problem(copied if result.copies else FORGOTTEN))
         return
     if result.created:
         file.conversations.new += 1
@@ -265,9 +252,8 @@ def _count(file: FileReceipt, result: SaveResult) -> None:
     for kind, count in result.redacted.items():
         file.redacted[kind] = file.redacted.get(kind, 0) + count
     if result.outdated:
-        file.messages.note(
-            Problem("the library has a newer or fuller version", count=result.outdated)
-        )
+        reason = "the library has a newer or fuller version"
+        file.messages.note(Problem(reason, count=result.outdated))
 
 
 # -- receipts of jobs, which may need several attempts -------------------------
@@ -326,6 +312,4 @@ def running_since(folder: Path) -> datetime | None:
                     starts.append(start)
                 elif start < time.time() - _STALE_SECONDS:
                     file.unlink()
-    if not starts:
-        return None
-    return datetime.fromtimestamp(min(starts), UTC)
+    return datetime.fromtimestamp(min(starts), UTC) if starts else None

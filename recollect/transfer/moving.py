@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from recollect.errors import DamagedLibrary, InvalidInput, RecollectError, StoreBusy
 from recollect.model.search import Filter
-from recollect.progress import Progress
+from recollect.progress import Progress, ignore_progress
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.errors import reason_of
@@ -67,16 +67,30 @@ def move(
     With `switch`, the source is closed when the target has everything, and writers are told its
     `address`. With `remove`, the source is then removed too.
     """
-    _join(source, target)
+    if source.get_marker(MOVING) is not None:
+        raise InvalidInput(
+            f"{source.path} is incomplete: a move into it was interrupted. Finish that move first."
+        )
+    source.join_move()
+    target.join_move()
+    if _is_same(source, target):
+        raise InvalidInput(f"FROM and TO are the same library: {source.path}.")
     closure = source.closure()
-    if closure is not None:
-        return _finish_switch(source, target, closure, remove)
-    contents = _existing_copy(source, target)
-    if contents is not None:
+    if closure is not None:  # an earlier call was interrupted after that
+        if target.get_marker(_MOVE) != closure.token:
+            raise InvalidInput(
+                f"{source.path} was moved to {closure.moved_to}, not to {target.path}."
+            )
+        contents = _open(target)
         if remove:
-            source.remove_library(contents)
-        return MoveResult(contents, False, remove)
-    report = progress or (lambda *_: None)
+            _remove(source, target, closure)
+        return MoveResult(contents, False, remove, closed=True)
+    existing = _existing_copy(source, target)
+    if existing is not None:
+        if remove:
+            source.remove_library(existing)
+        return MoveResult(existing, False, remove)
+    report = progress or ignore_progress
     try:
         _copy(source, target, report)
         _copy_changes(source, target)
@@ -87,28 +101,6 @@ def move(
     if remove:
         _remove(source, target, closure)
     return MoveResult(contents, True, remove, closure is not None)
-
-
-def _join(source: Store, target: Store) -> None:
-    """Let both stores take part in the move."""
-    if source.get_marker(MOVING) is not None:
-        raise InvalidInput(
-            f"{source.path} is incomplete: a move into it was interrupted. Finish that move first."
-        )
-    source.join_move()
-    target.join_move()
-    if _is_same(source, target):
-        raise InvalidInput(f"FROM and TO are the same library: {source.path}.")
-
-
-def _finish_switch(source: Store, target: Store, closure: Closure, remove: bool) -> MoveResult:
-    """Finish a move that was interrupted after the source was closed."""
-    if target.get_marker(_MOVE) != closure.token:
-        raise InvalidInput(f"{source.path} was moved to {closure.moved_to}, not to {target.path}.")
-    contents = _open(target)
-    if remove:
-        _remove(source, target, closure)
-    return MoveResult(contents, False, remove, closed=True)
 
 
 def _remove(source: Store, target: Store, closure: Closure | None) -> None:
@@ -159,10 +151,7 @@ def abort(target: Store) -> None:
 
 def _damaged_source(source: Store, error: DamagedLibrary) -> DamagedLibrary:
     """An error that names what is damaged."""
-    reason = reason_of(error)
-    damaged = source.verify().damaged
-    if damaged:
-        reason = damaged[0]
+    reason = next(iter(source.verify().damaged), reason_of(error))
     return DamagedLibrary(
         f"{source.path} is damaged and cannot be moved: {reason}. Nothing was removed. Restore a "
         "backup with `recollect restore`, or rescue what can be read with `recollect salvage`. "
@@ -185,9 +174,7 @@ def _existing_copy(source: Store, target: Store) -> Contents | None:
     if target.get_marker(MOVING) is not None or source.size() != target.size():
         return None
     contents = target.export_batches()
-    if source.export_batches() != contents:
-        return None
-    return contents
+    return contents if source.export_batches() == contents else None
 
 
 def _copy(source: Store, target: Store, report: Progress) -> None:
@@ -213,9 +200,7 @@ def _copy(source: Store, target: Store, report: Progress) -> None:
 
 
 def _different(source: Store, correction: str | None) -> RecollectError:
-    detail = ""
-    if correction:
-        detail = f": {correction}"
+    detail = f": {correction}" if correction else ""
     return RecollectError(
         f"The copy of {source.path} differs from it and could not be corrected{detail}. "
         "Nothing was removed."

@@ -62,7 +62,7 @@ class RiskReport:
 
     @property
     def is_alarming(self) -> bool:
-        return bool(self.severities.get(HIGH) or self.severities.get(MEDIUM))
+        return not self.severities.keys().isdisjoint((HIGH, MEDIUM))
 
     def add(self, finding: Finding) -> None:
         name = f"{finding.risk}: {finding.kind}"
@@ -131,13 +131,10 @@ def _severity(document: Document, passage: Passage, instruction: Instruction, co
 def _finding(
     document: Document, passage: Passage, what: tuple[str, str, str], excerpt: str
 ) -> Finding:
-    message_id = None
-    if document.kind == CONVERSATION:
-        message_id = passage.id
     return Finding(
         *what,
         document.id,
-        message_id,
+        passage.id if document.kind == CONVERSATION else None,
         _mask(document.title),
         document.project,
         document.source,
