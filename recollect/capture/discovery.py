@@ -49,7 +49,9 @@ class Discovery:
 def discover(download_folders: Sequence[Path] | None = None) -> list[Discovery]:
     """What could be imported: sessions of coding agents, and exports in the download folders."""
     if download_folders is None:
-        download_folders = [_downloads()]
+        from platformdirs import user_downloads_path
+
+        download_folders = [user_downloads_path()]
     return [*_sessions(), *_exports(download_folders)]
 
 
@@ -76,9 +78,3 @@ def _exports(download_folders: Sequence[Path]) -> Iterator[Discovery]:
                 if pattern.fullmatch(path.name) and path.is_file():
                     yield Discovery(source, (path,))
                     break
-
-
-def _downloads() -> Path:
-    from platformdirs import user_downloads_path
-
-    return user_downloads_path()

@@ -54,8 +54,11 @@ def _import_item(inbox: Inbox, record: dict[str, Any], log: Log) -> bool:
         user = str(record.get("user") or default_user())
         with open(user=user, background=False) as library:
             is_complete = _import_file(library, transcript, log)
-            for agent in _changed_agents(library, transcript):
-                _import_file(library, agent, log)
+            seen = library.archive.seen()
+            folder = transcript.resolve().with_suffix("")
+            for agent in sorted(folder.glob("subagents/agent-*.jsonl")):
+                if str(agent) not in seen or seen[str(agent)][0] != Stamp.of(agent):
+                    _import_file(library, agent, log)
             _index(library, inbox, now=record.get("event") == "session-end")
     except (RecollectError, OSError) as error:
         log(f"import: {transcript}: {error}; will retry after the next turn")
@@ -73,17 +76,6 @@ def _import_file(library: Library, transcript: Path, log: Log) -> bool:
             log(f"import: {event.path}: {event.reason}")
     kinds = {event.kind for event in events}
     return kinds != {"failed"} or str(transcript.resolve()) in library.archive.seen()
-
-
-def _changed_agents(library: Library, transcript: Path) -> list[Path]:
-    """The transcripts of the session's sub-agents that have changed since they were imported."""
-    archive = library.archive.seen()
-    files = sorted(transcript.resolve().with_suffix("").glob("subagents/agent-*.jsonl"))
-    return [
-        file
-        for file in files
-        if str(file) not in archive or archive[str(file)][0] != Stamp.of(file)
-    ]
 
 
 def _index(library: Library, inbox: Inbox, *, now: bool) -> None:

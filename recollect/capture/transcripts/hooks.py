@@ -140,16 +140,12 @@ def _digest(details: dict[str, Any], tokens: int) -> str:
     library = open_existing(background=False)
     if library is None:
         return ""
+    # A session that is being resumed is in the model's context already.
+    session = details.get("session_id") if details.get("source") == "resume" else None
     with library:
-        return library.digest(projects, tokens, without=_resumed_session(details))
-
-
-def _resumed_session(details: dict[str, Any]) -> str | None:
-    """The session that is being resumed. The model already has it in its context."""
-    session = details.get("session_id")
-    if details.get("source") == "resume" and isinstance(session, str):
-        return session
-    return None
+        return library.digest(
+            projects, tokens, without=session if isinstance(session, str) else None
+        )
 
 
 @contextmanager
@@ -179,7 +175,9 @@ def _queue_transcript(details: dict[str, Any], event: str) -> None:
     if not isinstance(transcript, str) or not transcript.endswith(_TRANSCRIPTS):
         raise ValueError("the agent's input has no transcript_path")
     transcript = os.path.abspath(os.path.expanduser(transcript))  # noqa: PTH100, PTH111
-    inbox().put(transcript, user=_user(), event=event)
+    from recollect.settings import USER
+
+    inbox().put(transcript, user=USER.get(), event=event)
     _start_import()
 
 
@@ -187,12 +185,6 @@ def inbox() -> Inbox:
     from recollect.settings import home
 
     return Inbox(str(home() / SPOOL))
-
-
-def _user() -> str:
-    from recollect.settings import USER
-
-    return USER.get()
 
 
 def _start_import() -> None:

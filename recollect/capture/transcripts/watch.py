@@ -24,7 +24,7 @@ from recollect.importers.sandbox.process import POOL
 from recollect.library import Library
 from recollect.model.documents import Document
 from recollect.model.receipts import FileReceipt, Problem
-from recollect.model.sources import SOURCES, WATCHED, Transcripts
+from recollect.model.sources import SOURCES, WATCHED
 from recollect.transfer.archive import Name, Stamp
 from recollect.transfer.exclusion import Exclusion, is_agent
 
@@ -52,17 +52,10 @@ class Folder:
     """Names in the archive are relative to this folder."""
 
     def includes(self, file: Path) -> bool:
-        transcripts = _transcripts(self.tool)
+        transcripts = SOURCES[self.tool].transcripts if self.tool in SOURCES else None
         if transcripts is None:
             return file.name.lower().endswith((".jsonl", ".json"))
         return transcripts.includes(file.relative_to(self.root))
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The sources that a transcript in this folder can have."""
-        if self.tool in SOURCES:
-            return (self.tool,)
-        return tuple(SOURCES)
 
     def archive_name(self, file: Path) -> str:
         return f"{self.tool}/{file.relative_to(self.base).as_posix()}"
@@ -103,23 +96,12 @@ def folders(tools: Sequence[str] = (), paths: Sequence[Path] = ()) -> list[Folde
     roots = [expand_path(path).resolve() for path in paths]
     result = [Folder("folder", root, root.parent) for root in roots]
     for tool in tools:
-        result += _tool_folders(tool)
+        transcripts = SOURCES[tool].transcripts
+        assert transcripts is not None
+        home = expand_path(os.environ.get(transcripts.variable) or transcripts.home)
+        base = (home / transcripts.base).resolve()
+        result += [Folder(tool, base / name, base) for name in transcripts.folders]
     return result
-
-
-def _tool_folders(tool: str) -> list[Folder]:
-    transcripts = _transcripts(tool)
-    assert transcripts is not None  # `folders` rejects other tools
-    home = expand_path(os.environ.get(transcripts.variable) or transcripts.home)
-    base = (home / transcripts.base).resolve()
-    return [Folder(tool, base / name, base) for name in transcripts.folders]
-
-
-def _transcripts(tool: str) -> Transcripts | None:
-    source = SOURCES.get(tool)
-    if source is None:
-        return None
-    return source.transcripts
 
 
 # -- watching ------------------------------------------------------------------
@@ -159,8 +141,13 @@ class Watcher:
 
     def scan(self) -> None:
         """Queue every file that has changed since it was imported."""
-        if self._last_scan == float("-inf"):
-            self._stamps |= self._archived_stamps()
+        if self._last_scan == float("-inf"):  # what is archived, and is still in the library
+            for source, (stamp, names) in self.library.archive.seen().items():
+                path = Path(source)
+                if self._folder(path) is None or not path.exists():
+                    continue
+                if all(self.library.find_id(*name) is not None for name in names):
+                    self._stamps[path] = stamp
         self._last_scan = self.clock()
         files: dict[Path, Stamp] = {}
         for folder in self.folders:
@@ -171,17 +158,6 @@ class Watcher:
         self._queue |= dict.fromkeys(changes)
         missing = [path for path in self._stamps if path not in files and not path.exists()]
         self._queue |= dict.fromkeys(missing)
-
-    def _archived_stamps(self) -> dict[Path, Stamp]:
-        """The files in these folders that are in the archive and whose conversations are stored."""
-        stamps = {}
-        for source, (stamp, names) in self.library.archive.seen().items():
-            path = Path(source)
-            if self._folder(path) is None or not path.exists():
-                continue
-            if all(self.library.find_id(*name) is not None for name in names):
-                stamps[path] = stamp
-        return stamps
 
     def changed(self, paths: Iterable[Path]) -> None:
         """Queue files that have changed, and the files in new folders."""
@@ -209,13 +185,16 @@ class Watcher:
         if not ready:
             return
         ready.sort(key=lambda path: path not in self._urgent)
-        exclusion = self._load_exclusion(ready)
-        if exclusion is None:
+        try:
+            exclusion = self.library.exclusion()
+            exclusion.remember(self.library.archive.left_out())
+        except RecollectError as error:  # what must not be imported is unknown: try again later
+            folder = str(self.library.archive.folder)
+            self.report(Event("failed", folder, "archive", reason=str(error)))
+            self._due |= dict.fromkeys(ready, self.clock() + _RETRY_SECONDS)
             return
         POOL.prepare(self._roots, wait=True)  # so that no file is blamed for the time it takes
-        deadline = float("inf")
-        if not everything:
-            deadline = self.clock() + _TURN_SECONDS
+        deadline = float("inf") if everything else self.clock() + _TURN_SECONDS
         for path in ready:
             if self.clock() > deadline:
                 return
@@ -225,45 +204,25 @@ class Watcher:
     def _roots(self) -> list[Path]:
         return [folder.root for folder in self.folders]
 
-    def _load_exclusion(self, ready: Iterable[Path]) -> Exclusion | None:
-        """What must not be imported; None, and a retry later, if the archive cannot be read."""
-        try:
-            exclusion = self.library.exclusion()
-            exclusion.remember(self.library.archive.left_out())
-        except RecollectError as error:
-            folder = str(self.library.archive.folder)
-            self.report(Event("failed", folder, "archive", reason=str(error)))
-            self._due |= dict.fromkeys(ready, self.clock() + _RETRY_SECONDS)
-            return None
-        return exclusion
-
     def _work_on(self, path: Path, exclusion: Exclusion) -> None:
         del self._queue[path]
         self._urgent.discard(path)
         start = self.clock()
         folder = self._folder(path)
         assert folder is not None  # only files in a folder are queued
+        self._due.pop(path, None)
         try:
             self._import(path, folder, exclusion)
-            self._delay(path, self.clock() - start - _FREE_SECONDS)
-        except Exception as error:  # whatever is wrong with one file, the others are watched
-            self._report_failure(path, folder, error)
-
-    def _delay(self, path: Path, excess: float) -> None:
-        if excess > 0:
-            self._due[path] = self.clock() + min(_DELAY_FACTOR * excess, _LONGEST_DELAY)
-        else:
-            self._due.pop(path, None)
-
-    def _report_failure(self, path: Path, folder: Folder, error: Exception) -> None:
-        is_expected = isinstance(error, (RecollectError, OSError))
-        reason = str(error)
-        if not is_expected:
-            reason = f"{type(error).__name__}: {error}"
-        self.report(Event("failed", str(path), folder.tool, reason=reason))
-        if is_expected:  # the file may become readable without changing
+            excess = self.clock() - start - _FREE_SECONDS
+            if excess > 0:
+                self._due[path] = self.clock() + min(_DELAY_FACTOR * excess, _LONGEST_DELAY)
+        except (RecollectError, OSError) as error:  # it may become readable without changing
+            self.report(Event("failed", str(path), folder.tool, reason=str(error)))
             self._queue[path] = None
             self._due[path] = self.clock() + _RETRY_SECONDS
+        except Exception as error:  # whatever is wrong with one file, the others are watched
+            reason = f"{type(error).__name__}: {error}"
+            self.report(Event("failed", str(path), folder.tool, reason=reason))
 
     def _import(self, path: Path, folder: Folder, exclusion: Exclusion) -> None:
         try:
@@ -279,57 +238,35 @@ class Watcher:
         with path.open("rb"):
             pass  # a file that may not be read raises here, and is not taken for an unknown format
         reading = _Reading(self.library, exclusion)
-        receipt = self.library.import_file(path, folder.sources, reading.admit, self._roots)
+        sources = (folder.tool,) if folder.tool in SOURCES else tuple(SOURCES)
+        receipt = self.library.import_file(path, sources, reading.admit, self._roots)
         if receipt is None:  # still empty, or no transcript
             self._stamps[path] = stamp
             return
         self.read += 1
-        archived = self._archive(path, stamp, folder, reading)
-        self._stamps[path] = stamp
-        self._report_import(Outcome(path, folder, receipt, archived), reading)
-
-    def _archive(self, path: Path, stamp: Stamp, folder: Folder, reading: _Reading) -> bool:
-        archive = self.library.archive
+        archive, name = self.library.archive, folder.archive_name(path)
         names = [*reading.names, *reading.deleted, *reading.excluded]
         reason = next(iter(reading.excluded.values()), "")
-        archive.note(path, stamp, folder.archive_name(path), names, reason)
-        if not self.archiving or reason or reading.deleted or not reading.names:
-            return False
-        return archive.keep(path, folder.archive_name(path), names)
+        archive.note(path, stamp, name, names, reason)
+        is_kept = self.archiving and reading.names and not reading.deleted and not reason
+        archived = is_kept and archive.keep(path, name, names)
+        self._stamps[path] = stamp
+        self._report_import(str(path), folder.tool, receipt, reading, archived=bool(archived))
 
-    def _report_import(self, outcome: Outcome, reading: _Reading) -> None:
-        path, tool = str(outcome.path), outcome.folder.tool
+    def _report_import(
+        self, path: str, tool: str, receipt: FileReceipt, reading: _Reading, *, archived: bool
+    ) -> None:
         for reason in dict.fromkeys(reading.excluded.values()):
             self.report(Event("excluded", path, tool, reason=reason))
         if reading.deleted:
             reason = "deleted from the library; `recollect import` imports it again"
             self.report(Event("deleted", path, tool, reason=reason))
-        conversations, messages = outcome.receipt.conversations, outcome.receipt.messages
-        for counts in (conversations, messages):
-            for reason in counts.failed:
-                self.report(Event("failed", path, tool, reason=reason))
-        if conversations.new or conversations.changed:
-            self.report(
-                Event(
-                    "taken",
-                    path,
-                    tool,
-                    conversations.new,
-                    messages.new,
-                    messages.changed,
-                    outcome.archived,
-                )
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of importing one file."""
-
-    path: Path
-    folder: Folder
-    receipt: FileReceipt
-    archived: bool
+        new, messages = receipt.conversations, receipt.messages
+        for reason in (*new.failed, *messages.failed):
+            self.report(Event("failed", path, tool, reason=reason))
+        if new.new or new.changed:
+            counts = (new.new, messages.new, messages.changed)
+            self.report(Event("taken", path, tool, *counts, archived))
 
 
 class _Reading:
@@ -347,30 +284,21 @@ class _Reading:
         decision = self._exclude(document)
         if isinstance(decision, Problem):
             self.excluded[name] = decision.reason
-        elif self._is_deleted(name):
-            self.deleted.append(name)
-            return Problem("deleted from the library", document.title, unit="conversations")
-        else:
-            self.names.append(name)
+            return decision
+        if self._library.archive.deleted([name]):
+            if self._library.find_id(*name) is None:
+                self.deleted.append(name)
+                return Problem("deleted from the library", document.title, unit="conversations")
+            self._library.archive.undelete([name])  # it was imported or restored since
+        self.names.append(name)
         return decision
-
-    def _is_deleted(self, name: Name) -> bool:
-        if not self._library.archive.deleted([name]):
-            return False
-        if self._library.find_id(*name) is None:
-            return True
-        self._library.archive.undelete([name])  # it was imported or restored since
-        return False
 
 
 def import_transcript(library: Library, path: Path) -> list[Event]:
     """Import one transcript, wherever it is: what a hook queues."""
     path = expand_path(path).resolve()
-    folder = Folder("folder", path.parent, path.parent)
-    for candidate in folders():
-        if path.is_relative_to(candidate.root):
-            folder = candidate
-            break
+    own = (folder for folder in folders() if path.is_relative_to(folder.root))
+    folder = next(own, Folder("folder", path.parent, path.parent))
     events: list[Event] = []
     watcher = Watcher(library, [folder], events.append)
     watcher.changed([path])
