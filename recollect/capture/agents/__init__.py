@@ -76,12 +76,14 @@ class Session:
         entries = list(items)
         if not entries:
             return
-        conversation = self._conversation(entries)
-        stored = (
-            {p.id: p.metadata.get(ITEM) for p in self.passages()}
-            if any(entry.id for entry in entries)
-            else {}
-        )
+        conversation = self.conversation_id
+        if conversation is None:
+            questions = (entry.text for entry in entries if entry.role == "user")
+            title = make_title(next(filter(str.strip, questions), ""))
+            session = Document(self._source, self._session_id, title, project=self._project)
+            conversation = self._library.ensure_conversation(session).id
+        has_ids = any(entry.id for entry in entries)
+        stored = {p.id: p.metadata.get(ITEM) for p in self.passages()} if has_ids else {}
         new = [
             entry
             for entry in entries
@@ -101,18 +103,6 @@ class Session:
         """Delete the session permanently."""
         if (conversation := self.conversation_id) is not None:
             self._library.delete_conversation(conversation)
-
-    def _conversation(self, items: Sequence[SessionItem]) -> str:
-        conversation = self.conversation_id
-        if conversation is None:
-            question = next(
-                (entry.text for entry in items if entry.role == "user" and entry.text.strip()), ""
-            )
-            session = Document(
-                self._source, self._session_id, make_title(question), project=self._project
-            )
-            conversation = self._library.ensure_conversation(session).id
-        return conversation
 
 
 def make_title(text: str) -> str:

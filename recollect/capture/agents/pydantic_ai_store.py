@@ -85,11 +85,7 @@ class RecollectConversationStore(ConversationStore):
         filter_, at, total = Filter(sources=(SOURCE,)), 0, 1
         while at < total:
             page, total = self._library.conversation_page(filter_, limit=_PAGE, offset=at)
-            records += [
-                record
-                for summary in page
-                if (record := _parse_record(summary.metadata)) is not None
-            ]
+            records += filter(None, (_parse_record(summary.metadata) for summary in page))
             at += _PAGE
         mine = [record for record in records if scope is None or record.scope == scope]
         return sorted(mine, key=lambda record: record.updated_at, reverse=True)
@@ -122,10 +118,8 @@ class RecollectConversationStore(ConversationStore):
     ) -> list[ConversationEntry]:
         """Entries in another conversation that this one needs: those before a fork."""
         before = new[0].parent_id if new else record.head_id
-        holding = {
-            document
-            for document, _ in self._library.conversations_with(SOURCE, [before] if before else [])
-        }
+        pairs = self._library.conversations_with(SOURCE, [before] if before else [])
+        holding = {document for document, _ in pairs}
         if before is None or self._library.find_id(SOURCE, record.conversation_id) in holding:
             return []
         try:
@@ -151,10 +145,8 @@ class RecollectConversationStore(ConversationStore):
         return conversation
 
     def _delete(self, conversation_id: str, expected: str) -> None:
-        stored, there = (
-            self._record(conversation_id),
-            self._library.find_id(SOURCE, conversation_id),
-        )
+        stored = self._record(conversation_id)
+        there = self._library.find_id(SOURCE, conversation_id)
         if stored is None or there is None or stored.revision != expected:
             raise ConversationConflict(conversation_id)
         self._library.delete_conversation(there)

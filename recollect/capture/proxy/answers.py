@@ -54,14 +54,10 @@ class AnswerReader:
     def __init__(
         self, content_type: str, content_encoding: str = "", limit: int = MAX_BYTES
     ) -> None:
-        self._body: _EventStream | _PlainBody = _PlainBody(limit)
-        if content_type.partition(";")[0].strip().lower() == "text/event-stream":
-            self._body = _EventStream(limit)
+        kind = content_type.partition(";")[0].strip().lower()
+        self.is_stream = kind == "text/event-stream"
+        self._body = _EventStream(limit) if self.is_stream else _PlainBody(limit)
         self._decompressor = _Decompressor(content_encoding.strip().lower(), limit)
-
-    @property
-    def is_stream(self) -> bool:
-        return isinstance(self._body, _EventStream)
 
     @property
     def is_readable(self) -> bool:
@@ -90,9 +86,7 @@ def decompress(data: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes | No
     """Decompress a body; None if that is not possible."""
     decompressor = _Decompressor(encoding.strip().lower(), limit)
     content = b"".join(decompressor.pieces(data))
-    if not decompressor.is_readable:
-        return None
-    return content
+    return content if decompressor.is_readable else None
 
 
 class _Decompressor:
@@ -100,9 +94,7 @@ class _Decompressor:
         self.is_readable = encoding in ("", *READABLE_ENCODINGS)
         self._is_compressed = encoding not in ("", "identity")
         self._room = limit
-        self._window = 0
-        if "gzip" in encoding:
-            self._window = zlib.MAX_WBITS | 16
+        self._window = zlib.MAX_WBITS | 16 if "gzip" in encoding else 0
         self._head = b""
         self._engine = zlib.decompressobj(self._window or zlib.MAX_WBITS)
 
@@ -133,9 +125,7 @@ class _Decompressor:
             self._head = data
             return b""
         has_header = data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0
-        self._window = -zlib.MAX_WBITS
-        if has_header:
-            self._window = zlib.MAX_WBITS
+        self._window = zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS
         self._engine = zlib.decompressobj(self._window)
         return data
 
@@ -160,9 +150,7 @@ class _PlainBody:
     def answer(self, complete: bool) -> Answer | None:
         value = _parse_object(self._data)
         if value is None:
-            if complete:
-                return None
-            return self._partial_answer()
+            return None if complete else self._partial_answer()
         if isinstance(value.get("output"), list):
             return _response_answer(value["output"], value)
         items = [as_mapping(choice) for choice in as_list(value.get("choices"))][:_MAX_CHOICES]
@@ -188,9 +176,7 @@ class _PlainBody:
             text = json.loads(f'"{_BROKEN_ESCAPE.sub("", match[1])}"', strict=False)
         except ValueError:
             return None
-        if not text:
-            return None
-        return Answer((Choice(0, {"content": text}),), is_complete=False)
+        return Answer((Choice(0, {"content": text}),), is_complete=False) if text else None
 
 
 class _EventStream:
@@ -226,9 +212,7 @@ class _EventStream:
 
     @property
     def text_pieces(self) -> Sequence[str]:
-        if 0 not in self._choices:
-            return ()
-        return self._choices[0].texts.get("content", ())
+        return self._choices[0].texts.get("content", ()) if 0 in self._choices else ()
 
     def _add_line(self, line: bytes) -> None:
         if line:
@@ -280,9 +264,7 @@ class _EventStream:
             for index, pieces in sorted(self._choices.items())
         ]
         has_finished = bool(choices) and all(choice.finish_reason for choice in choices)
-        is_complete = self.has_ended or has_finished
-        if self._has_error or self.is_full:
-            is_complete = False
+        is_complete = (self.has_ended or has_finished) and not self._has_error and not self.is_full
         return _make_answer(choices, self._fields, is_complete=is_complete)
 
 
@@ -403,38 +385,26 @@ class _CallPieces:
         self.arguments.append(as_text(arguments))
 
     def call(self) -> dict[str, Json]:
-        arguments_name = "arguments"
-        if self.kind == "custom":
-            arguments_name = "input"
-        return {
-            "id": self.id,
-            "type": self.kind,
-            self.kind: {"name": self.name, arguments_name: "".join(self.arguments)},
-        }
+        key = "input" if self.kind == "custom" else "arguments"
+        inner = {"name": self.name, key: "".join(self.arguments)}
+        return {"id": self.id, "type": self.kind, self.kind: inner}
 
 
 def _make_answer(
     choices: list[Choice], fields: Mapping[str, Json], *, is_complete: bool
 ) -> Answer | None:
-    nonempty = [choice for choice in choices if _has_content(choice)]
+    nonempty = [c for c in choices if any(c.message[name] for name in c.message if name != "role")]
     if nonempty or not is_complete:
         choices = nonempty
     if not choices:
         return None
-    usage = fields.get("usage")
-    if not isinstance(usage, dict):
-        usage = None
     return Answer(
         tuple(sorted(choices, key=lambda choice: choice.index)),
         as_text(fields.get("model")) or None,
         as_text(fields.get("id")) or None,
-        usage,
+        as_mapping(fields.get("usage")) or None,
         is_complete,
     )
-
-
-def _has_content(choice: Choice) -> bool:
-    return any(value for name, value in choice.message.items() if name != "role")
 
 
 def _parse_object(data: bytes | bytearray) -> dict[str, Json] | None:
@@ -442,9 +412,7 @@ def _parse_object(data: bytes | bytearray) -> dict[str, Json] | None:
         value = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict):
-        return None
-    return value
+    return value if isinstance(value, dict) else None
 
 
 def _number(value: Json, default: int) -> int:

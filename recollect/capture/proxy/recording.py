@@ -197,13 +197,8 @@ class _History:
             if turn.role == "assistant"
         }
         ids = list(turn_numbers)[-_MAX_LOOKUPS:]
-        if not ids:
-            return None
-        matches = [
-            (id_, match)
-            for match, id_ in library.conversations_with(PROXY.name, ids)
-            if conversation is None or match == conversation
-        ]
+        found = library.conversations_with(PROXY.name, ids) if ids else ()
+        matches = [(id_, match) for match, id_ in found if conversation in (None, match)]
         if not matches:
             return None
         # If the numbers are equal, max returns the first.
@@ -238,15 +233,16 @@ class _History:
         self, library: Library, user: str, conversation: str, start: _Start | None
     ) -> Recording:
         """The recording with the passages that may be missing, each with its parent."""
-        if start is None:
-            start = _Start(conversation, 0, None)
+        start = start or _Start(conversation, 0, None)
         chains = self.chains
         last_chain = chains[-1]
         if start.chain is not None:
             new_chains = _chain_hashes(self.turns[start.turn :], start.chain)
             chains = [*self.chains[: start.turn], *new_chains]
             last_chain = [start.chain, *new_chains][-1]
-        stored_prompts = self._stored_prompts(library, conversation)
+        ids = [system_prompt_id(conversation, turn) for turn in self.turns if turn.is_system]
+        matches = library.conversations_with(PROXY.name, ids) if ids else ()
+        stored_prompts = {id_ for match, id_ in matches if match == conversation}
         parent = start.parent
         passages: list[Passage] = []
         for number, turn in enumerate(self.turns):
@@ -261,18 +257,8 @@ class _History:
                     continue
             passages += link_parts(turn.passages, id_, parent)
             parent = id_
-        new_passages = tuple(_with_times(passages, datetime.now(UTC)))
-        return Recording(user, conversation, new_passages, last_chain, parent)
-
-    def _stored_prompts(self, library: Library, conversation: str) -> set[str]:
-        ids = [system_prompt_id(conversation, turn) for turn in self.turns if turn.is_system]
-        if not ids:
-            return set()
-        return {
-            id_
-            for match, id_ in library.conversations_with(PROXY.name, ids)
-            if match == conversation
-        }
+        new = tuple(_with_times(passages, datetime.now(UTC)))
+        return Recording(user, conversation, new, last_chain, parent)
 
 
 def _find_response(library: Library, response: str | None) -> _Start | None:
@@ -333,19 +319,11 @@ def _create_conversation(library: Library, turns: Sequence[Turn], request: ChatR
         existing = library.find_session(request.session)
         if existing is not None:
             return existing.id
-    first = turns[0]
-    for turn in turns:
-        if turn.role == "user":
-            first = turn
-            break
+    first = next((turn for turn in turns if turn.role == "user"), turns[0])
+    title = conversation_title(first.passages[-1].content)
     id_ = str(uuid.uuid4())
-    conversation = Document(
-        PROXY.name,
-        request.session or id_,
-        conversation_title(first.passages[-1].content),
-        project=request.project,
-        id=id_,
-    )
+    source_id = request.session or id_
+    conversation = Document(PROXY.name, source_id, title, project=request.project, id=id_)
     return library.ensure_conversation(conversation).id
 
 
@@ -362,11 +340,8 @@ def answer_metadata(answer: Answer, choice: Choice) -> dict[str, Json]:
     metadata: dict[str, Json] = {
         "finish_reason": choice.finish_reason,
         "response_id": answer.id,
+        "usage": dict(answer.usage) if answer.usage else None,
+        "choice": choice.index if len(answer.choices) > 1 else None,
+        "interrupted": None if answer.is_complete else True,
     }
-    if answer.usage:
-        metadata["usage"] = dict(answer.usage)
-    if len(answer.choices) > 1:
-        metadata["choice"] = choice.index
-    if not answer.is_complete:
-        metadata["interrupted"] = True
     return {name: value for name, value in metadata.items() if value is not None}

@@ -138,18 +138,16 @@ class Upstream:
                 authorization = value
             elif key == "accept-encoding":
                 encodings += "," + value.decode("latin-1")
-            if (
-                key not in _BLOCKED_REQUEST_HEADERS
-                and key not in connection_headers
-                and not key.startswith(_BLOCKED_REQUEST_PREFIXES)
-            ):
+            blocked = _BLOCKED_REQUEST_HEADERS | connection_headers
+            if key not in blocked and not key.startswith(_BLOCKED_REQUEST_PREFIXES):
                 headers.append((name, value))
         headers.append((b"Accept-Encoding", _readable_encodings(encodings).encode()))
         if self._server.key:
             headers = [(name, value) for name, value in headers if name.lower() != b"api-key"]
             headers.append((b"Authorization", f"Bearer {self._server.key}".encode()))
-        elif local and self._server.is_private and _is_foreign(authorization):
-            headers.append((b"Authorization", authorization))
+        is_own = authorization.lower().startswith(b"bearer rk_")
+        if not self._server.key and local and self._server.is_private and not is_own:
+            headers += [(b"Authorization", authorization)] if authorization else []
         return headers
 
     async def aclose(self) -> None:
@@ -200,18 +198,10 @@ def response_headers(response: httpx.Response) -> Headers:
     headers: Headers = []
     for name, value in response.headers.raw:
         key = name.decode("latin-1").lower()
-        if (
-            key not in _BLOCKED_RESPONSE_HEADERS
-            and key not in connection_headers
-            and not key.startswith(_BLOCKED_RESPONSE_PREFIXES)
-        ):
+        blocked = _BLOCKED_RESPONSE_HEADERS | connection_headers
+        if key not in blocked and not key.startswith(_BLOCKED_RESPONSE_PREFIXES):
             headers.append((name.lower(), value))
     return headers
-
-
-def _is_foreign(authorization: bytes) -> bool:
-    """Whether this is a credential, and not an API key of this server."""
-    return bool(authorization) and not authorization.lower().startswith(b"bearer rk_")
 
 
 def _connection_headers(headers: RawHeaders) -> set[str]:
@@ -222,10 +212,6 @@ def _connection_headers(headers: RawHeaders) -> set[str]:
 
 def _readable_encodings(accept_encoding: str) -> str:
     """The encodings that the client accepts and that can be recorded."""
-    encodings = [part.strip() for part in accept_encoding.split(",")]
-    readable = [
-        encoding
-        for encoding in encodings
-        if encoding.partition(";")[0].strip().lower() in READABLE_ENCODINGS
-    ]
+    names = [part.strip() for part in accept_encoding.split(",")]
+    readable = [n for n in names if n.partition(";")[0].strip().lower() in READABLE_ENCODINGS]
     return ", ".join(readable) or "identity"

@@ -103,25 +103,18 @@ def _conversation(record: Any, where: str) -> Iterator[Document | Problem]:
     if not tree.passages:
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
         return
+    projects = map(string_or_none, map(record.get, ("gizmo_id", "conversation_template_id")))
     yield Document(
         source=SOURCE.name,
         source_id=source_id,
         title=title,
-        project=_project(record) or "default",
+        project=next((p for p in projects if p and p.startswith("g-p-")), "default"),
         created_at=moment(record.get("create_time")),
         updated_at=moment(record.get("update_time")),
         head=tree.nearest_passage.get(string_or_none(record.get("current_node")) or ""),
         passages=tuple(tree.passages),
         metadata=other_fields(record, _CONVERSATION_FIELDS),
     )
-
-
-def _project(record: dict[str, Any]) -> str | None:
-    for key in ("gizmo_id", "conversation_template_id"):
-        value = string_or_none(record.get(key))
-        if value and value.startswith("g-p-"):
-            return value
-    return None
 
 
 def _source_id(record: dict[str, Any]) -> str:
@@ -150,22 +143,19 @@ class _Tree:
         if cycles:
             self.skipped[_CYCLE] = cycles
         for node_id, parent_id in order.items():
-            self._add(node_id, parent_id, nodes[node_id], model)
-
-    def _add(self, node_id: str, parent_id: str | None, node: Any, model: str | None) -> None:
-        parent = None if parent_id is None else self.nearest_passage[parent_id]
-        self.nearest_passage[node_id] = parent
-        try:
-            message = node.get("message")
-            passage = _passage(node_id, message, parent, model) if message else None
-        except UNEXPECTED:
-            self.skipped[UNKNOWN_MESSAGE] += 1
-            return
-        if passage is not None:
-            self.passages.append(passage)
-            self.nearest_passage[node_id] = node_id
-        elif message or parent_id is not None:  # every tree has a root without a message
-            self.skipped[EMPTY_MESSAGE] += 1
+            parent = None if parent_id is None else self.nearest_passage[parent_id]
+            self.nearest_passage[node_id] = parent
+            try:
+                message = nodes[node_id].get("message")
+                passage = _passage(node_id, message, parent, model) if message else None
+            except UNEXPECTED:
+                self.skipped[UNKNOWN_MESSAGE] += 1
+                continue
+            if passage is not None:
+                self.passages.append(passage)
+                self.nearest_passage[node_id] = node_id
+            elif message or parent_id is not None:  # every tree has a root without a message
+                self.skipped[EMPTY_MESSAGE] += 1
 
 
 def _reading_order(nodes: Nodes) -> tuple[dict[str, str | None], int]:
@@ -218,9 +208,8 @@ def _sort_siblings(siblings: list[str], nodes: Nodes, parent: str | None) -> Non
         node = nodes[node_id]
         message = node.get("message") if isinstance(node, dict) else None
         time = message.get("create_time") if isinstance(message, dict) else None
-        if not isinstance(time, (int, float)):
-            time = math.inf
-        return ranks.get(node_id, len(ranks)), time
+        rank = ranks.get(node_id, len(ranks))
+        return rank, time if isinstance(time, (int, float)) else math.inf
 
     siblings.sort(key=sort_key)
 
@@ -327,10 +316,9 @@ def _message_metadata(
         fields["metadata"] = other_metadata
     if isinstance(content, dict):
         fields["content_type"] = content.get("content_type")
-        if len(content) > 2:
-            other_content = _other_content(content)
-            if other_content:
-                fields["content"] = other_content
+        other_content = _other_content(content) if len(content) > 2 else {}
+        if other_content:
+            fields["content"] = other_content
     author_metadata = (message.get("author") or {}).get("metadata")
     if author_metadata:
         fields["author"] = author_metadata
@@ -339,18 +327,11 @@ def _message_metadata(
 
 def _other_content(content: dict[str, Any]) -> dict[str, Any]:
     """The fields of a message's content that did not become text."""
-    text_fields = _TEXT_FIELDS.get(content.get("content_type", ""))
-
-    def is_text(key: str, value: Any) -> bool:
-        if text_fields:
-            return key in text_fields
-        return key not in _OTHER_FIELDS and isinstance(value, str)
-
-    return {
-        key: value
-        for key, value in other_fields(content, ("content_type", "parts", "thoughts")).items()
-        if not is_text(key, value)
-    }
+    others = other_fields(content, ("content_type", "parts", "thoughts"))
+    texts = _TEXT_FIELDS.get(content.get("content_type", ""))
+    if texts:
+        return other_fields(others, texts)
+    return {k: v for k, v in others.items() if k in _OTHER_FIELDS or not isinstance(v, str)}
 
 
 # -- text --------------------------------------------------------------------

@@ -56,7 +56,6 @@ _PROJECT_FIELDS = frozenset(
 )
 _DOC_FIELDS = frozenset({"uuid", "filename", "content", "created_at"})
 _EXTRACTED = frozenset({"extracted_content"})
-_ROLES = {"human": "user"}
 # The parts of a tool's input that are text, as in artifacts and files, in reading order.
 _INPUT_TEXTS = ("title", "path", "old_str", "content", "file_text", "new_str", "code")
 _INPUT_BODIES = frozenset({"content", "file_text", "new_str", "code"})
@@ -82,24 +81,17 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 def _record(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
     name = truncate(string_or_none(record.get("name")) or "", 80)
     where = name or string_or_none(record.get("uuid")) or where
-    keys = record.keys()
+    keys, unit = record.keys(), "conversations"
     if "chat_messages" in keys:
         yield from _conversation(record, where)
     elif not keys.isdisjoint(_PROJECT):
-        yield from _notes(_project(record), "project without text", where)
+        notes = list(_project(record))
+        yield from notes or (Problem("project without text", where, False, unit),)
     elif not keys.isdisjoint(_MEMORY):
-        yield from _notes(_memory(record), "memory without text", where)
+        notes = list(_memory(record))
+        yield from notes or (Problem("memory without text", where, False, unit),)
     else:
         yield Problem(EMPTY_CONVERSATION, where, failed="uuid" not in keys, unit="conversations")
-
-
-def _notes(notes: Iterator[Document], problem: str, where: str) -> Iterator[Document | Problem]:
-    is_empty = True
-    for note in notes:
-        is_empty = False
-        yield note
-    if is_empty:
-        yield Problem(problem, where, unit="conversations")
 
 
 # -- conversations -----------------------------------------------------------
@@ -180,12 +172,29 @@ def _link_parts(parts: list[Passage], uuid: str, parent: str | None) -> Iterator
 
 def _message(message: dict[str, Any], default_model: str | None) -> list[Passage]:
     """The parts of a message in reading order, without ids; empty if it has no content."""
-    template = _template(message, default_model)
+    sender = string_or_none(message.get("sender"))
+    model = string_or_none(message.get("model"))
+    if not model and sender == "assistant":
+        model = default_model
+    template = Passage(  # what all parts of the message have in common
+        id="",
+        role="user" if sender == "human" else sender,
+        content="",
+        model=model or None,
+        created_at=moment(message.get("created_at")),
+        updated_at=moment(message.get("updated_at")),
+    )
     attachments = [file for file in as_list(message.get("attachments")) if isinstance(file, dict)]
     files = [other_fields(file, _EXTRACTED) for file in attachments]
     files += as_list(message.get("files"))
     texts, others, unknown = _blocks(message.get("content"), template)
-    parts = [_file_text(file, template) for file in attachments if _has_text(file)]
+    parts = []
+    for file in attachments:  # the text of a file is context, not the user's own words
+        extracted = string_or_none(file.get("extracted_content")) or ""
+        if not is_blank(extracted):
+            about = (other_fields(file, _EXTRACTED),)
+            part = template._replace(type="context", content=extracted, attachments=about)
+            parts.append(part)
     parts += others
     text = join_texts(block.get("text") for block in texts)
     if is_blank(text) and not parts:
@@ -197,13 +206,8 @@ def _message(message: dict[str, Any], default_model: str | None) -> list[Passage
         citations: list[Any] = []
         for block in texts:
             citations += as_list(block.get("citations"))
-        visible = template._replace(
-            content=text,
-            attachments=tuple(files),
-            citations=tuple(citations),
-            metadata=metadata,
-        )
-        parts.append(visible)
+        visible = template._replace(content=text, metadata=metadata)
+        parts.append(visible._replace(attachments=tuple(files), citations=tuple(citations)))
     elif parts:
         last = parts[-1]
         known_files = {json.dumps(file, sort_keys=True) for file in last.attachments}
@@ -212,22 +216,6 @@ def _message(message: dict[str, Any], default_model: str | None) -> list[Passage
             attachments=(*last.attachments, *new_files), metadata={**last.metadata, **metadata}
         )
     return parts
-
-
-def _template(message: dict[str, Any], default_model: str | None) -> Passage:
-    """An empty passage with what all parts of a message have in common."""
-    sender = string_or_none(message.get("sender"))
-    model = string_or_none(message.get("model"))
-    if not model and sender == "assistant":
-        model = default_model
-    return Passage(
-        id="",
-        role=_ROLES.get(sender or "", sender),
-        content="",
-        model=model or None,
-        created_at=moment(message.get("created_at")),
-        updated_at=moment(message.get("updated_at")),
-    )
 
 
 def _blocks(content: Any, template: Passage) -> tuple[list[Block], list[Passage], list[Any]]:
@@ -252,30 +240,10 @@ def _blocks(content: Any, template: Passage) -> tuple[list[Block], list[Passage]
     return texts, others, unknown
 
 
-def _has_text(file: dict[str, Any]) -> bool:
-    return not is_blank(string_or_none(file.get("extracted_content")) or "")
-
-
-def _file_text(file: dict[str, Any], template: Passage) -> Passage:
-    """The text of an attached file. It is context, not the user's own words."""
-    return template._replace(
-        type="context",
-        content=file["extracted_content"],
-        attachments=(other_fields(file, _EXTRACTED),),
-    )
-
-
 def _block_passage(block: Block, template: Passage) -> Passage | None:
     """A block that is not visible text, as a passage; None if it has no text."""
-    type_ = block.get("type")
-    if type_ == "thinking":
-        part = _thinking(block, template)
-    elif type_ == "tool_use":
-        part = _tool_use(block, template)
-    elif type_ == "tool_result":
-        part = _tool_result(block, template)
-    else:
-        part = _other_block(block, template)
+    readers = {"thinking": _thinking, "tool_use": _tool_use, "tool_result": _tool_result}
+    part = readers.get(str(block.get("type")), _other_block)(block, template)
     if part is None:
         return None
     return part._replace(created_at=moment(block.get("start_timestamp")) or template.created_at)
@@ -287,15 +255,17 @@ def _thinking(block: Block, template: Passage) -> Passage | None:
         text = join_texts(summary.get("summary") for summary in as_list(block.get("summaries")))
     if is_blank(text):
         return None
-    return template._replace(
-        type="thinking", content=text, metadata=other_fields(block, {"type", "thinking"})
-    )
+    metadata = other_fields(block, {"type", "thinking"})
+    return template._replace(type="thinking", content=text, metadata=metadata)
 
 
-def _tool_use(block: Block, template: Passage) -> Passage:
+def _tool_use(block: Block, template: Passage) -> Passage | None:
     arguments = block.get("input")
     metadata = other_fields(block, {"type", "name", "input"})
-    if isinstance(arguments, dict) and _has_body(arguments):
+    is_file = isinstance(arguments, dict) and any(
+        isinstance(arguments.get(key), str) for key in _INPUT_BODIES
+    )
+    if isinstance(arguments, dict) and is_file:
         text = join_texts(arguments.get(key) for key in _INPUT_TEXTS)
         metadata["input"] = {
             key: value
@@ -307,10 +277,6 @@ def _tool_use(block: Block, template: Passage) -> Passage:
     return template._replace(
         type="tool_call", tool=string_or_none(block.get("name")), content=text, metadata=metadata
     )
-
-
-def _has_body(arguments: dict[str, Any]) -> bool:
-    return any(isinstance(arguments.get(key), str) for key in _INPUT_BODIES)
 
 
 def _tool_result(block: Block, template: Passage) -> Passage | None:
@@ -350,19 +316,14 @@ def _other_block(block: Block, template: Passage) -> Passage | None:
 
 
 def _item_texts(item: Any) -> list[str]:
-    values: list[Any] = []
-    if isinstance(item, str):
-        values = [item]
-    elif isinstance(item, dict):
-        values = [item.get("title"), item.get("text")]
+    values = [item.get("title"), item.get("text")] if isinstance(item, dict) else [item]
     return [value for value in values if isinstance(value, str) and value]
 
 
 def _display_text(block: Block) -> str:
     display = block.get("display_content")
-    if not isinstance(display, dict):
-        return ""
-    return string_or_none(display.get("text")) or ""
+    text = display.get("text") if isinstance(display, dict) else None
+    return string_or_none(text) or ""
 
 
 # -- projects and memories ---------------------------------------------------
@@ -371,10 +332,7 @@ def _display_text(block: Block) -> str:
 def _project(record: dict[str, Any]) -> Iterator[Document]:
     """A note with the project's description and instructions, and a note for each document."""
     uuid, name = str(record["uuid"]), string_or_none(record.get("name")) or ""
-    texts = [
-        string_or_none(record.get("description")) or "",
-        string_or_none(record.get("prompt_template")) or "",
-    ]
+    texts = [string_or_none(record.get(key)) or "" for key in ("description", "prompt_template")]
     instructions = "\n\n".join(text for text in texts if not is_blank(text))
     if instructions:
         note = Document(SOURCE.name, uuid, name, metadata=other_fields(record, _PROJECT_FIELDS))
@@ -404,9 +362,8 @@ def _memory(record: dict[str, Any]) -> Iterator[Document]:
         for name, text in _memories(key, record.get(key)):
             if is_blank(text):
                 continue
-            if name == "conversations_memory":
-                memory_id, title = account, "Claude's memory"
-            else:
+            memory_id, title = account, "Claude's memory"
+            if name != "conversations_memory":
                 project = name.removeprefix("project_memories:")
                 memory_id = f"{account}:{project}"
                 title = f"Claude's memory of project {project}"

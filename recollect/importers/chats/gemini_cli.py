@@ -28,7 +28,7 @@ from recollect.importers.chats.agentlog import (
 )
 from recollect.importers.entries import Entry
 from recollect.importers.problems import contain_errors
-from recollect.importers.records import as_list
+from recollect.importers.records import as_list, join_texts
 from recollect.language.text import moment
 from recollect.model.chat_messages import as_lines, as_mapping, as_text, embedded_file, parse_json
 from recollect.model.documents import Document, Json, Passage
@@ -123,18 +123,23 @@ class _Session:
 
     def _set(self, fields: Mapping[str, Json]) -> None:
         self._fields |= {key: value for key, value in fields.items() if key != "messages"}
-        messages = [
-            message
+        messages = {
+            message["id"]: message
             for message in _objects(fields.get("messages"))
             if isinstance(message.get("id"), str)
-        ]
+        }
         if not messages:
             return
-        for message in messages:
-            earlier = self._messages.get(message["id"])
+        for id_, message in messages.items():
+            earlier = self._messages.get(id_)
             if earlier is None or _size(message) >= self._size_of(earlier):
-                self._messages[message["id"]] = message
-        self._replace_current([message["id"] for message in messages])
+                self._messages[id_] = message
+        previous = None
+        for id_ in self._current:
+            if id_ not in messages:
+                self._before_removal[id_] = previous
+            previous = id_
+        self._current = dict.fromkeys(messages)
 
     def _size_of(self, message: dict[str, Json]) -> int:
         """The size of a stored message, which may be compared with many others."""
@@ -144,15 +149,6 @@ class _Session:
             size = _size(message)
             self._sizes[message_id] = message, size
         return size
-
-    def _replace_current(self, order: list[str]) -> None:
-        current = dict.fromkeys(order)
-        previous = None
-        for message_id in self._current:
-            if message_id not in current:
-                self._before_removal[message_id] = previous
-            previous = message_id
-        self._current = current
 
     # -- the document --
 
@@ -165,6 +161,12 @@ class _Session:
         yield from self._tally.problems()
 
     def _document(self, passages: list[Passage], head: str | None) -> Document:
+        folders = _folders(self._entry)
+        # A sub-agent works for the session that its folder is named after.
+        parent = folders[-1] if len(folders) > 1 and folders[-2] == "chats" else ""
+        metadata = {key: self._fields[key] for key in _METADATA if self._fields.get(key)}
+        if parent:
+            metadata["parent_session"] = parent
         times = [passage.created_at for passage in passages if passage.created_at]
         started_at = moment(self._fields.get("startTime"))
         updated_at = moment(self._fields.get("lastUpdated"))
@@ -172,19 +174,18 @@ class _Session:
         if updated_at:
             times.append(updated_at)
         session = as_text(self._fields.get("sessionId")) or stem(self._entry)
-        parent = self._parent_session()
         if session == parent:
             session = f"{session}:{stem(self._entry)}"
         return Document(
             source=SOURCE.name,
             source_id=session,
             title=as_text(self._fields.get("summary")).strip() or title_of(passages),
-            project=self._project(),
+            project=self._project(folders),
             created_at=created_at,
             updated_at=max(times, default=started_at),
             head=head,
             passages=tuple(passages),
-            metadata=self._metadata(parent),
+            metadata=metadata,
         )
 
     def _passages(self) -> tuple[list[Passage], str | None]:
@@ -223,15 +224,7 @@ class _Session:
             order |= dict.fromkeys(reversed(path))
         return list(order)
 
-    def _parent_session(self) -> str:
-        """The session that a sub-agent works for: the name of its folder."""
-        folders = _folders(self._entry)
-        if len(folders) > 1 and folders[-2] == "chats":
-            return folders[-1]
-        return ""
-
-    def _project(self) -> str:
-        folders = _folders(self._entry)
+    def _project(self, folders: list[str]) -> str:
         chats = max((n for n, folder in enumerate(folders) if folder == "chats"), default=0)
         slug = folders[chats - 1] if chats else ""
         project_hash = as_text(self._fields.get("projectHash"))
@@ -239,19 +232,15 @@ class _Session:
         if chats and self._entry.path is not None and place.is_absolute():
             tmp = place.parents[len(folders) - chats + 1]
             root = _read_text(tmp / slug / ".project_root").strip()
-            root = root or _find_project(tmp.parent / "projects.json", slug, project_hash)
+            root = root or _find_project(
+                _read_text(tmp.parent / "projects.json"), slug, project_hash
+            )
             if root:
                 return root
         directories = as_list(self._fields.get("directories"))
         if directories and isinstance(directories[0], str):
             return directories[0]
         return slug or project_hash or "default"
-
-    def _metadata(self, parent: str) -> dict[str, Json]:
-        metadata = {key: self._fields[key] for key in _METADATA if self._fields.get(key)}
-        if parent:
-            metadata["parent_session"] = parent
-        return metadata
 
 
 # -- messages ----------------------------------------------------------------
@@ -264,12 +253,15 @@ def _message_passages(message: Mapping[str, Json], calls: set[str], tally: Tally
     if role is None:
         tally.skip("message type", type_)
         return []
-    model = None
-    if role == "assistant":
-        model = as_text(message.get("model")) or None
+    model = as_text(message.get("model")) if role == "assistant" else ""
     created_at = moment(message.get("timestamp"))
-    template = Passage(message_id, role, "", model=model, created_at=created_at)
-    passages = _thoughts(template, message)
+    template = Passage(message_id, role, "", model=model or None, created_at=created_at)
+    passages: list[Passage] = []
+    for number, thought in enumerate(_objects(message.get("thoughts"))):
+        content = join_texts((thought.get("subject"), thought.get("description")))
+        if content:
+            id_ = f"{message_id}:thought:{number}"
+            passages.append(template._replace(id=id_, content=content, type="thinking"))
     passages += _parts(template, message, calls)
     for number, call in enumerate(_objects(message.get("toolCalls"))):
         call_id = as_text(call.get("id")) or number
@@ -277,17 +269,6 @@ def _message_passages(message: Mapping[str, Json], calls: set[str], tally: Tally
     if isinstance(message.get("tokens"), dict) and passages:
         metadata = {**passages[0].metadata, "usage": message["tokens"]}
         passages[0] = passages[0]._replace(metadata=metadata)
-    return passages
-
-
-def _thoughts(template: Passage, message: Mapping[str, Json]) -> list[Passage]:
-    passages = []
-    for number, thought in enumerate(_objects(message.get("thoughts"))):
-        texts = (as_text(thought.get("subject")), as_text(thought.get("description")))
-        content = "\n".join(text for text in texts if text)
-        if content:
-            id_ = f"{template.id}:thought:{number}"
-            passages.append(template._replace(id=id_, content=content, type="thinking"))
     return passages
 
 
@@ -310,42 +291,24 @@ def _parts(template: Passage, message: Mapping[str, Json], calls: set[str]) -> l
                 passages += _tool_passages(template, call, id_)
         elif response:
             if as_text(response.get("id")) not in calls:
-                passages.append(_tool_response(template._replace(id=id_), part, response))
+                result = template._replace(id=id_, role="tool", type="tool_result", model=None)
+                tool = as_text(response.get("name")) or None
+                passages.append(result._replace(content=_result_text([part]), tool=tool))
         else:
-            file = _file(part)
-            if file:
-                files.append(file)
+            files += filter(None, [_file(part)])
     if texts or files:
-        passages.append(_text_passage(template, message, "\n".join(texts), files))
+        text = "\n".join(texts)
+        display_parts = _content_parts(message.get("displayContent"))
+        displayed = "\n".join(as_text(part.get("text")) for part in display_parts)
+        passages.append(
+            template._replace(
+                content=text,
+                type="context" if template.role == "system" else "message",
+                attachments=tuple(files),
+                metadata={"displayed": displayed} if displayed not in ("", text) else {},
+            )
+        )
     return passages
-
-
-def _tool_response(
-    template: Passage, part: dict[str, Json], response: Mapping[str, Json]
-) -> Passage:
-    return template._replace(
-        role="tool",
-        type="tool_result",
-        model=None,
-        content=_result_text([part]),
-        tool=as_text(response.get("name")) or None,
-    )
-
-
-def _text_passage(
-    template: Passage, message: Mapping[str, Json], text: str, files: list[Json]
-) -> Passage:
-    display_parts = _content_parts(message.get("displayContent"))
-    display_text = "\n".join(as_text(part.get("text")) for part in display_parts)
-    metadata = {}
-    if display_text and display_text != text:
-        metadata["displayed"] = display_text
-    return template._replace(
-        content=text,
-        type="context" if template.role == "system" else "message",
-        attachments=tuple(files),
-        metadata=metadata,
-    )
 
 
 def _tool_passages(template: Passage, call: Mapping[str, Json], id_: str) -> list[Passage]:
@@ -367,14 +330,13 @@ def _tool_passages(template: Passage, call: Mapping[str, Json], id_: str) -> lis
     result = _result_text(result_parts) or as_lines(call.get("resultDisplay") or "")
     if not result:
         return [call_passage]
-    files = [_file(part) for part in result_parts]
     result_passage = call_passage._replace(
         id=f"{id_}:result",
         role="tool",
         content=result,
         type="tool_result",
         model=None,
-        attachments=tuple(file for file in files if file),
+        attachments=tuple(filter(None, map(_file, result_parts))),
     )
     return [call_passage, result_passage]
 
@@ -388,10 +350,7 @@ def _result_text(parts: list[dict[str, Json]]) -> str:
             texts.append(as_text(part.get("text")))
             continue
         outputs = [response[key] for key in ("output", "error") if response.get(key)]
-        if outputs:
-            texts.append("\n".join(map(as_lines, outputs)))
-        else:
-            texts.append(as_lines(response))
+        texts += map(as_lines, outputs or [response])
     return "\n".join(text for text in texts if text)
 
 
@@ -400,21 +359,13 @@ def _file(part: Mapping[str, Json]) -> dict[str, Json] | None:
     if inline:
         return embedded_file("file", inline.get("mimeType"), inline.get("data"))
     link = as_mapping(part.get("fileData"))
-    if link:
-        return {"type": "file", "url": as_text(link.get("fileUri"))}
-    return None
+    return {"type": "file", "url": as_text(link.get("fileUri"))} if link else None
 
 
 def _content_parts(value: Json) -> list[dict[str, Json]]:
     """A list of parts. The CLI also writes a text alone, or one part."""
     values = value if isinstance(value, list) else [value]
-    parts = []
-    for part in values:
-        if isinstance(part, str):
-            parts.append({"text": part})
-        elif isinstance(part, dict):
-            parts.append(part)
-    return parts
+    return _objects([{"text": part} if isinstance(part, str) else part for part in values])
 
 
 def _objects(value: Json) -> list[dict[str, Json]]:
@@ -432,16 +383,9 @@ def _folders(entry: Entry) -> list[str]:
     return entry.place.replace("\\", "/").replace("!", "/").split("/")[:-1]
 
 
-def _find_project(file: Path, slug: str, project_hash: str) -> str:
-    """The folder of a project, by its name or by the hash of its folder."""
-    text = _read_text(file)
-    if not text:
-        return ""
-    return _find_in_projects(text, slug, project_hash)
-
-
 @lru_cache(maxsize=4096)
-def _find_in_projects(text: str, slug: str, project_hash: str) -> str:
+def _find_project(text: str, slug: str, project_hash: str) -> str:
+    """The folder of a project in `projects.json`, by its name or by the hash of its folder."""
     projects = as_mapping(as_mapping(parse_json(text)).get("projects"))
     for path, name in projects.items():
         digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()

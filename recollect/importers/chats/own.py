@@ -129,17 +129,27 @@ def conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     times = [p.created_at for p in messages.usable.values() if p.created_at is not None]
     created_at = moment(record.get("created_at", min(times, default=None)))
     updated_at = moment(record.get("updated_at", max(times, default=None)))
+    # Other programs know a conversation by its session, as we do.
+    session = _identity(record.get("session_id"))
+    own_id = _identity(record.get(names.source_id))
+    source_id = own_id or (names.source not in record and session) or identity
+    metadata = _metadata(record, names.conversation_keys)
+    kind = record.get(names.kind)
+    if names is _NAMES and kind is not None and kind not in KINDS:
+        metadata.setdefault("kind", kind)
+    if record.get("session_id") not in (None, identity, source_id):
+        metadata.setdefault("session_id", record["session_id"])
     document = Document(
         source=string_or_none(record.get(names.source)) or SOURCE.name,
-        source_id=_source_id(record, identity, names),
+        source_id=source_id,
         title=string_or_none(record.get("title")) or "",
-        kind=_one_of(KINDS, record.get(names.kind)),
+        kind=_one_of(KINDS, kind),
         project=string_or_none(record.get("namespace")) or "default",
         created_at=created_at,
         updated_at=updated_at,
         head=messages.nearest_usable(_identity(record.get("head"))),
         passages=messages.passages(),
-        metadata=_conversation_metadata(record, identity, names),
+        metadata=metadata,
         id=identity,
         partial=record.get("partial") is True,
         shared_ids=record.get("shared_ids") is True,
@@ -158,24 +168,6 @@ def _unusable(record: Json) -> str:
     if not isinstance(record.get("messages"), list):
         return "conversation without messages"
     return ""
-
-
-def _source_id(record: Mapping[str, Json], identity: str, names: _Names) -> str:
-    """The id in the source. Other programs know a conversation by its session, as we do."""
-    session = _identity(record.get("session_id")) if names.source not in record else None
-    return _identity(record.get(names.source_id)) or session or identity
-
-
-def _conversation_metadata(
-    record: Mapping[str, Json], identity: str, names: _Names
-) -> dict[str, Json]:
-    metadata = _metadata(record, names.conversation_keys)
-    kind = record.get(names.kind)
-    if names is _NAMES and kind is not None and kind not in KINDS:
-        metadata.setdefault("kind", kind)
-    if record.get("session_id") not in (None, identity, _source_id(record, identity, names)):
-        metadata.setdefault("session_id", record["session_id"])
-    return metadata
 
 
 # -- messages ----------------------------------------------------------------
@@ -231,11 +223,8 @@ class _Messages:
         This keeps the path through the conversation in one piece.
         """
         visited: set[str] = set()
-        while (
-            identity in self.parents_of_unusable
-            and identity not in self.usable
-            and identity not in visited
-        ):
+        skipped = self.parents_of_unusable
+        while identity in skipped and identity not in self.usable and identity not in visited:
             visited.add(identity)
             identity = self.parents_of_unusable[identity]
         self.parents_of_unusable |= dict.fromkeys(visited, identity)  # the next search is short
@@ -244,7 +233,10 @@ class _Messages:
 
 def _passage(record: Mapping[str, Json], identity: str, index: int, names: _Names) -> Passage:
     """The passage of a message without its content."""
-    metadata = _message_metadata(record, names)
+    metadata = _metadata(record, names.message_keys | sdk_fields(record))
+    type_ = record.get(names.type)
+    if names is _NAMES and type_ is not None and type_ not in PASSAGE_TYPES:
+        metadata.setdefault("type", type_)
     visibility = _one_of(VISIBILITIES, record.get("visibility"))
     if is_marked_human_only(metadata) or is_marked_human_only(record):
         visibility = HUMAN_ONLY
@@ -252,7 +244,7 @@ def _passage(record: Mapping[str, Json], identity: str, index: int, names: _Name
         id=identity,
         role=string_or_none(record.get("role")),
         content="",
-        type=_one_of(PASSAGE_TYPES, record.get(names.type)),
+        type=_one_of(PASSAGE_TYPES, type_),
         author=string_or_none(record.get("author")),
         model=string_or_none(record.get("model")),
         tool=string_or_none(record.get("tool_used", record.get("tool"))),
@@ -266,14 +258,6 @@ def _passage(record: Mapping[str, Json], identity: str, index: int, names: _Name
         position=index,
         canonical=record.get("canonical") is not False,
     )
-
-
-def _message_metadata(record: Mapping[str, Json], names: _Names) -> dict[str, Json]:
-    metadata = _metadata(record, names.message_keys | sdk_fields(record))
-    type_ = record.get(names.type)
-    if names is _NAMES and type_ is not None and type_ not in PASSAGE_TYPES:
-        metadata.setdefault("type", type_)
-    return metadata
 
 
 # -- values ------------------------------------------------------------------
@@ -302,8 +286,6 @@ def _one_of(allowed: tuple[str, ...], value: Json) -> str:
 
 
 def _items(value: Json) -> tuple[Json, ...]:
-    if value is None:
-        return ()
     if isinstance(value, list):
         return tuple(value)
-    return (value,)
+    return () if value is None else (value,)
