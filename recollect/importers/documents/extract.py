@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from recollect.importers.entries import Entry
@@ -44,10 +45,15 @@ class Extract(NamedTuple):
     """What is missing from the extract, for the receipt."""
 
 
+def require(package: str) -> None:
+    """Raise Unreadable if a package of the extra `documents` is not installed."""
+    if find_spec(package) is None:
+        raise Unreadable("needs more packages: pip install 'recollect[documents]'")
+
+
 def read_bytes(entry: Entry, limit: int | None = None) -> bytes:
     """The whole file. Raises Unreadable if it is larger than `limit`."""
-    if limit is None:
-        limit = LIMITS.document_bytes
+    limit = LIMITS.document_bytes if limit is None else limit
     if entry.size <= limit:
         # Not `read(limit + 1)`, which reserves that much memory however small the file is.
         data = bytearray()
@@ -68,11 +74,8 @@ def join_pages(pages: Iterable[str]) -> tuple[str, tuple[int, ...], str]:
     starts: list[int] = []
     length = 0
     for page in pages:
-        if (
-            len(starts) == LIMITS.document_pages
-            or length > LIMITS.document_characters
-            or time.monotonic() > deadline
-        ):
+        is_full = len(starts) == LIMITS.document_pages or length > LIMITS.document_characters
+        if is_full or time.monotonic() > deadline:
             return "".join(parts), tuple(starts), omitted_pages(len(starts))
         starts.append(length)
         if page:
@@ -111,24 +114,15 @@ def parse_date(text: str | None) -> datetime | None:
     """
     text = (text or "").strip()
     date = None if text.isdigit() else moment(text)
-    if date is not None:
-        return date
     match = _DATE.match(text)
-    if match is None:
-        return None
-    year, month, day, hour, minute, second, sign, hours, minutes = match.groups()
+    if date is not None or match is None:
+        return date
+    *date_and_time, sign, hours, minutes = match.groups()
+    numbers = [int(n or d) for n, d in zip(date_and_time, (0, 1, 1, 0, 0, 0), strict=True)]
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-    if sign == "-":
-        offset = -offset
     try:
-        local = datetime(
-            int(year),
-            int(month or 1),
-            int(day or 1),
-            int(hour or 0),
-            int(minute or 0),
-            int(second or 0),
-        )
-        return local.replace(tzinfo=timezone(offset)).astimezone(UTC)
+        zone = timezone(-offset if sign == "-" else offset)
+        year, month, day, hour, minute, second = numbers
+        return datetime(year, month, day, hour, minute, second, tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -7,11 +7,10 @@ times the size of the page, and time that is quadratic in the number of a tag's 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from recollect.importers.documents.extract import collapse_spaces, join_paragraphs
-from recollect.importers.documents.optional import require
+from recollect.importers.documents.extract import collapse_spaces, join_paragraphs, require
 from recollect.importers.documents.package import feed_parser
 from recollect.settings import LIMITS
 
@@ -79,7 +78,8 @@ class HtmlText:
         self.elements += 1
         self.attributes = max(self.attributes, len(attributes))
         if self._depth > _MAX_DEPTH:
-            self._stop("nested too deeply: only the beginning was imported")
+            self.is_full = True
+            self.omission = "nested too deeply: only the beginning was imported"
         if self._skipped_depth or tag in _SKIPPED:
             self._skipped_depth += 1
         elif self._preformatted_depth:
@@ -123,10 +123,6 @@ class HtmlText:
             self._close_row()
 
     # -- blocks ---
-
-    def _stop(self, omission: str) -> None:
-        self.is_full = True
-        self.omission = omission
 
     def _start_block(self, tag: str) -> None:
         if tag == "pre":
@@ -179,19 +175,10 @@ def read_html(data: bytes, text: HtmlText) -> None:
     require("lxml")
     from lxml import etree
 
-    parser = etree.HTMLParser(target=text, **_encoding(data))
-    feed_parser(parser, _chunks(data), text)
-
-
-def _chunks(data: bytes) -> Iterator[bytes]:
-    """Small pieces, so that parsing can be stopped early."""
-    for start in range(0, len(data), _CHUNK_BYTES):
-        yield data[start : start + _CHUNK_BYTES]
-
-
-def _encoding(data: bytes) -> dict[str, str]:
-    """UTF-8 unless the document names another encoding; lxml would assume Latin-1."""
     head = data[:1024].lower()
+    encoding: str | None = "utf-8"  # lxml would assume Latin-1
     if b"charset=" in head or b"encoding=" in head or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return {}
-    return {"encoding": "utf-8"}
+        encoding = None  # the document names it
+    # Small pieces, so that parsing can be stopped early.
+    chunks = (data[n : n + _CHUNK_BYTES] for n in range(0, len(data), _CHUNK_BYTES))
+    feed_parser(etree.HTMLParser(target=text, encoding=encoding), chunks, text)

@@ -13,9 +13,9 @@ from recollect.importers.documents.extract import (
     join_paragraphs,
     parse_date,
     read_bytes,
+    require,
     split_keywords,
 )
-from recollect.importers.documents.optional import require
 from recollect.importers.documents.package import parse_xml
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
@@ -79,7 +79,10 @@ def _read_metadata(image: Any) -> Extract:
         for key, value in image.info.items()
         if isinstance(value, str | bytes)
     }
-    xmp = _parse_xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
+    packet = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or b""
+    packet = packet.encode("utf-8", "replace") if isinstance(packet, str) else packet
+    is_xmp = isinstance(packet, bytes) and len(packet) <= _MAX_XMP_BYTES
+    xmp = parse_xml(packet) if is_xmp else None
     texts = [
         *_xmp_values(xmp, "description"),
         _text(exif.get(_DESCRIPTION)),
@@ -104,25 +107,11 @@ def _read_metadata(image: Any) -> Extract:
         text=join_paragraphs(
             dict.fromkeys(text for text in texts if not _CAMERA_TEXT.fullmatch(text))
         ),
-        title=_first(titles),
-        author=_first(authors),
+        title=next(filter(None, titles), ""),
+        author=next(filter(None, authors), ""),
         created_at=parse_date(_EXIF_DATE.sub(r"\1-\2-\3T\4", date)),
         tags=tuple(dict.fromkeys(tags)),
     )
-
-
-def _parse_xmp(value: Any) -> Any:
-    data = _bytes(value)
-    if len(data) > _MAX_XMP_BYTES:
-        return None
-    return parse_xml(data)
-
-
-def _first(texts: list[str]) -> str:
-    for text in texts:
-        if text:
-            return text
-    return ""
 
 
 def _xmp_values(xmp: Any, name: str) -> Iterator[str]:
@@ -132,14 +121,6 @@ def _xmp_values(xmp: Any, name: str) -> Iterator[str]:
     for element in xmp.iter(f"{{http://purl.org/dc/elements/1.1/}}{name}"):
         values = [item.text for item in element.iter("{*}li")] or [element.text]
         yield from (text.strip() for text in values if text and text.strip())
-
-
-def _bytes(value: Any) -> bytes:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace")
-    if isinstance(value, bytes):
-        return value
-    return b""
 
 
 def _text(value: Any) -> str:

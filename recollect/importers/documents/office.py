@@ -1,4 +1,4 @@
-"""Word, PowerPoint, OpenDocument and RTF.
+"""Word, PowerPoint, OpenDocument, RTF and EPUB.
 
 The XML is read directly: the usual libraries miss text boxes, content controls and tracked
 insertions, and reject documents with macros.
@@ -6,7 +6,9 @@ insertions, and reject documents with macros.
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Iterator
 
 from recollect.importers.documents.extract import (
     Extract,
@@ -14,22 +16,12 @@ from recollect.importers.documents.extract import (
     join_paragraphs,
     parse_date,
     read_bytes,
+    require,
     split_keywords,
 )
-from recollect.importers.documents.office_text import (
-    OfficeText,
-    OpenDocumentText,
-    attribute,
-)
-from recollect.importers.documents.optional import require
-from recollect.importers.documents.package import (
-    Element,
-    Package,
-    all_texts,
-    collect,
-    first_text,
-    local_name,
-)
+from recollect.importers.documents.html_text import HtmlText, read_html
+from recollect.importers.documents.office_text import OfficeText, attribute
+from recollect.importers.documents.package import Package, all_texts, collect, first_text
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
@@ -38,19 +30,16 @@ _HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 _DEFAULT_TITLES = frozenset(
     {"powerpoint presentation", "word document", "presentation", "untitled"}
 )
+_TEXT_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/xml", "text/xml"})
+_MAX_MANIFESTS = 10
 _WRONG_FORMAT = "damaged, or not the format that its name says"
-
-
-# -- formats -----------------------------------------------------------------
 
 
 def docx(entry: Entry) -> Extract:
     package = Package(entry)
     main = _main_part(package)
     parts = {type_: name for type_, name in package.relations(main).values()}
-    headings = {}
-    if "styles" in parts:
-        headings = _heading_styles(package.xml(parts["styles"]))
+    headings = _heading_styles(package, parts["styles"]) if "styles" in parts else {}
     text = OfficeText(headings)
     notes = [parts[type_] for type_ in ("footnotes", "endnotes") if type_ in parts]
     for name in package.unique_parts([main, *notes]):
@@ -61,15 +50,32 @@ def docx(entry: Entry) -> Extract:
     )
 
 
+def _heading_styles(package: Package, name: str) -> dict[str, int]:
+    """The level of each style that is a heading, by the style's id.
+
+    The ids are translated; the names are always in English.
+    """
+    levels: dict[str, int] = {}
+    styles = package.xml(name)
+    for style in () if styles is None else styles.iter("{*}style"):
+        title = next(style.iter("{*}name"), None)
+        style_name = "" if title is None else attribute(title.attrib, "val")
+        heading = _HEADING.match(style_name)
+        if heading or style_name.lower() == "title":
+            levels[attribute(style.attrib, "styleId")] = int(heading[1]) if heading else 1
+    return levels
+
+
 def pptx(entry: Entry) -> Extract:
     """Each slide is a page: the text on it, then its notes."""
     package = Package(entry)
     main = _main_part(package)
     root, parts = package.xml(main), package.relations(main)
-    slides: list[str] = []
-    if root is not None:
-        ids = [_relation_id(slide) for slide in root.iter("{*}sldId")]
-        slides = package.unique_parts(parts[id_][1] for id_ in ids if id_ in parts)
+    names = []
+    for slide in () if root is None else root.iter("{*}sldId"):
+        ids = (str(value) for key, value in slide.attrib.items() if key.endswith("}id"))
+        names += [parts[id_][1] for id_ in ids if id_ in parts]
+    slides = package.unique_parts(names)
     text, pages, omission = join_pages(_slide_text(package, name) for name in slides)
     extract = _metadata(package, "docProps/core.xml")
     title = extract.title
@@ -78,11 +84,26 @@ def pptx(entry: Entry) -> Extract:
     return extract._replace(text=_require_text(text), pages=pages, omission=omission, title=title)
 
 
+def _slide_text(package: Package, name: str) -> str:
+    blocks = _part_text(package, name).blocks
+    for type_, target in package.relations(name).values():
+        if type_ == "notesSlide":
+            blocks += _part_text(package, target).shape_blocks("body")
+            break
+    return join_paragraphs(blocks)
+
+
+def _part_text(package: Package, name: str) -> OfficeText:
+    text = OfficeText({})
+    collect(package.chunks(name), text)
+    return text
+
+
 def odt(entry: Entry) -> Extract:
     package = Package(entry)
     if not package.has("content.xml"):
         raise Unreadable(_WRONG_FORMAT)
-    text = OpenDocumentText()
+    text = OfficeText({}, text_element="")
     collect(package.chunks("content.xml"), text)
     return _metadata(package, "meta.xml")._replace(text=_require_text(join_paragraphs(text.blocks)))
 
@@ -99,7 +120,51 @@ def rtf(entry: Entry) -> Extract:
     return Extract(text=_require_text(text.strip()))
 
 
-# -- shared parts ------------------------------------------------------------
+def epub(entry: Entry) -> Extract:
+    """A list of chapters in XHTML."""
+    package = Package(entry)
+    container = package.xml("META-INF/container.xml")
+    roots = () if container is None else container.iter("{*}rootfile")
+    paths = dict.fromkeys(root.get("full-path", "") for root in roots)
+    manifest, folder = None, ""
+    for path in [path for path in paths if path][:_MAX_MANIFESTS]:
+        manifest, folder = package.xml(path), posixpath.dirname(path)
+        if manifest is not None:
+            break
+    if manifest is None:
+        raise Unreadable("damaged, or not an EPUB")
+    files = {
+        item.get("id"): posixpath.join(folder, item.get("href", "").partition("#")[0])
+        for item in manifest.iter("{*}item")
+        if item.get("media-type", "").lower() in _TEXT_TYPES
+        and "nav" not in item.get("properties", "").split()  # the table of contents
+    }
+    references = (reference.get("idref") for reference in manifest.iter("{*}itemref"))
+    chapters = [file for file in (files.pop(id_, None) for id_ in references) if file]
+    encryption = package.xml("META-INF/encryption.xml")
+    for reference in () if encryption is None else encryption.iter("{*}CipherReference"):
+        if reference.get("URI", "") in chapters:  # encrypted fonts are common and harmless
+            raise Unreadable("protected against copying (DRM); its text cannot be read")
+    omissions: list[str] = []
+
+    def texts() -> Iterator[str]:
+        for name in package.unique_parts(chapters):
+            page = HtmlText()
+            read_html(package.part(name) or b"", page)
+            omissions.extend(filter(None, [page.omission]))
+            yield page.text
+
+    text, _, omission = join_pages(texts())
+    metadata = next(manifest.iter("{*}metadata"), None)
+    return Extract(
+        text=_require_text(text),
+        omission=omission or "".join(omissions[:1]),
+        title=first_text(metadata, "title"),
+        author=", ".join(dict.fromkeys(all_texts(metadata, "creator"))),
+        language=first_text(metadata, "language"),
+        created_at=parse_date(first_text(metadata, "date")),
+        tags=tuple(dict.fromkeys(all_texts(metadata, "subject"))),
+    )
 
 
 def _main_part(package: Package) -> str:
@@ -118,62 +183,11 @@ def _require_text(text: str) -> str:
 def _metadata(package: Package, name: str) -> Extract:
     root = package.xml(name)
     title = first_text(root, "title")
-    if title.lower() in _DEFAULT_TITLES:
-        title = ""
-    tags: list[str] = []
-    for text in all_texts(root, "keywords", "keyword"):
-        tags += split_keywords(text)
+    keywords = map(split_keywords, all_texts(root, "keywords", "keyword"))
     return Extract(
-        title=title,
+        title="" if title.lower() in _DEFAULT_TITLES else title,
         author=first_text(root, "initial-creator", "creator"),
         language=first_text(root, "language"),
         created_at=parse_date(first_text(root, "created", "creation-date")),
-        tags=tuple(tags),
+        tags=tuple(tag for tags in keywords for tag in tags),
     )
-
-
-# -- Word --------------------------------------------------------------------
-
-
-def _heading_styles(styles: Element | None) -> dict[str, int]:
-    """The level of each style that is a heading, by the style's id.
-
-    The ids are translated; the names are always in English.
-    """
-    levels: dict[str, int] = {}
-    if styles is None:
-        return levels
-    for style in styles.iter("{*}style"):
-        names = [attribute(child.attrib, "val") for child in style if local_name(child) == "name"]
-        name = names[0] if names else ""
-        heading = _HEADING.match(name)
-        if heading:
-            levels[attribute(style.attrib, "styleId")] = int(heading[1])
-        elif name.lower() == "title":
-            levels[attribute(style.attrib, "styleId")] = 1
-    return levels
-
-
-# -- PowerPoint --------------------------------------------------------------
-
-
-def _relation_id(slide: Element) -> str:
-    for key, value in slide.attrib.items():
-        if key.endswith("}id"):
-            return str(value)
-    return ""
-
-
-def _slide_text(package: Package, name: str) -> str:
-    blocks = _part_text(package, name).blocks
-    for type_, target in package.relations(name).values():
-        if type_ == "notesSlide":
-            blocks += _part_text(package, target).shape_blocks("body")
-            break
-    return join_paragraphs(blocks)
-
-
-def _part_text(package: Package, name: str) -> OfficeText:
-    text = OfficeText({})
-    collect(package.chunks(name), text)
-    return text

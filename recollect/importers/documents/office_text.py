@@ -16,10 +16,14 @@ from recollect.settings import LIMITS
 _SKIPPED = frozenset({"del", "moveFrom", "tracked-changes", "annotation", "notes-configuration"})
 _ROWS = frozenset({"tr", "table-row"})
 _PARAGRAPHS = frozenset({"p", "h"})
-_BREAKS = frozenset({"br", "cr", "line-break"})
 _TEXT_BOX = "txbxContent"
 _ALTERNATIVES = "AlternateContent"
-_CHARACTERS = {"tab": "\t", "noBreakHyphen": "-", **dict.fromkeys(_BREAKS, "\n")}
+_CHARACTERS = {
+    "tab": "\t",
+    "noBreakHyphen": "-",
+    "s": " ",
+    **dict.fromkeys(("br", "cr", "line-break"), "\n"),
+}
 
 Attributes = Mapping[str, str]
 
@@ -38,6 +42,12 @@ class _Context:
     prefix: str = ""
     """What to put before a paragraph: `# ` for a heading, `- ` for a list item."""
 
+    def close_cell(self) -> None:
+        cell = " ".join(self.blocks).replace("\n", " ")
+        if cell:
+            self.cells.append(cell)
+        self.blocks = []
+
 
 @dataclass(slots=True)
 class _Shape:
@@ -49,12 +59,19 @@ class _Shape:
     placeholder: str = ""
 
 
-class _XmlText:
-    """A collector for `package.collect`. Subclasses know what an element means."""
+class OfficeText:
+    """The text of a part of a document, and of the shapes on a slide; see `package.collect`."""
 
-    def __init__(self) -> None:
+    def __init__(self, headings: Mapping[str, int], text_element: str = "t") -> None:
+        """`headings` are the levels of the styles that are headings.
+
+        `text_element` is the element with the text. It is empty for OpenDocument, where text
+        stands between elements.
+        """
         self.blocks: list[str] = []
         self.is_full = False
+        self._headings = headings
+        self._text_element = text_element
         self._path: list[str] = []
         """The names of the open elements."""
         self._contexts = [_Context("", 0, self.blocks)]
@@ -63,120 +80,11 @@ class _XmlText:
         self._finished_alternatives: set[int] = set()
         """The depths of alternatives of which one was used."""
         self._rows = 0
-        self._characters = 0
-
-    def start(self, tag: str, attributes: Attributes) -> None:
-        name = tag.rpartition("}")[2]
-        if self._skipped_depth or self._is_skipped(name, attributes):
-            self._skipped_depth += 1
-            return
-        self._path.append(name)
-        if self._paragraph is not None:
-            self._start_in_paragraph(name, attributes)
-        elif name in _PARAGRAPHS:
-            self._open_context(name)
-            self._contexts[-1].prefix = self._prefix(name, attributes)
-        elif name in _ROWS:
-            self._open_context(name)
-            self._rows += 1
-        self._start_other(name, attributes)
-
-    def end(self, tag: str) -> None:
-        if self._skipped_depth:
-            self._skipped_depth -= 1
-            return
-        depth = len(self._path)
-        self._path.pop()
-        self._end_other(depth)
-        if self._contexts[-1].depth == depth:
-            self._close_context()
-        row = self._contexts[-1]
-        if row.name in _ROWS and row.depth == depth - 1:
-            _close_cell(row)
-        self._finished_alternatives.discard(depth)
-        if self._path and self._path[-1] == _ALTERNATIVES:
-            self._finished_alternatives.add(depth - 1)
-
-    def close(self) -> None:
-        while len(self._contexts) > 1:  # the document is cut off
-            self._close_context()
-
-    # -- what subclasses know ---
-
-    def data(self, text: str) -> None:
-        raise NotImplementedError
-
-    def _start_in_paragraph(self, name: str, attributes: Attributes) -> None:
-        raise NotImplementedError
-
-    def _prefix(self, name: str, attributes: Attributes) -> str:
-        return ""
-
-    def _start_other(self, name: str, attributes: Attributes) -> None:
-        pass
-
-    def _end_other(self, depth: int) -> None:
-        pass
-
-    def _is_skipped(self, name: str, attributes: Attributes) -> bool:
-        return name in _SKIPPED or len(self._path) in self._finished_alternatives
-
-    # -- contexts ---
-
-    @property
-    def _paragraph(self) -> _Context | None:
-        context = self._contexts[-1]
-        if context.name in _PARAGRAPHS:
-            return context
-        return None
-
-    def _open_context(self, name: str) -> None:
-        self._contexts.append(_Context(name, len(self._path)))
-
-    def _close_context(self) -> None:
-        context = self._contexts.pop()
-        outer = self._contexts[-1].blocks
-        if context.name in _PARAGRAPHS:
-            text = collapse_spaces("".join(context.parts))
-            if text:
-                prefix = context.prefix if not self._rows else ""
-                outer.append(prefix + text)
-        elif context.name in _ROWS:
-            _close_cell(context)
-            self._rows -= 1
-            if context.cells:
-                outer.append(" | ".join(context.cells))
-            return
-        outer += context.blocks
-
-    def _add_text(self, text: str) -> None:
-        paragraph = self._paragraph
-        if paragraph is not None and not self._skipped_depth:
-            paragraph.parts.append(text)
-            self._characters += len(text)
-            self.is_full = self._characters > LIMITS.document_characters
-
-
-def _close_cell(row: _Context) -> None:
-    cell = " ".join(row.blocks).replace("\n", " ")
-    if cell:
-        row.cells.append(cell)
-    row.blocks = []
-
-
-class OfficeText(_XmlText):
-    """The text of a part of Word or PowerPoint, and of the shapes on a slide."""
-
-    def __init__(self, headings: Mapping[str, int]) -> None:
-        """`headings` are the levels of the styles that are headings."""
-        super().__init__()
-        self._headings = headings
+        self._list_items: list[int] = []
+        """The depths of the open list items of OpenDocument."""
         self._shapes: list[_Shape] = []
         self._open_shapes: list[_Shape] = []
-
-    def data(self, text: str) -> None:
-        if self._path and self._path[-1] == "t":
-            self._add_text(text)
+        self._characters = 0
 
     def shape_blocks(self, *placeholders: str) -> list[str]:
         """The paragraphs of the first shape that is one of these placeholders."""
@@ -185,76 +93,108 @@ class OfficeText(_XmlText):
                 return self.blocks[shape.start : shape.end]
         return []
 
+    # -- the parser's events ---
+
+    def start(self, tag: str, attributes: Attributes) -> None:
+        name = tag.rpartition("}")[2]
+        if self._skipped_depth or self._is_skipped(name, attributes):
+            self._skipped_depth += 1
+            return
+        self._path.append(name)
+        depth = len(self._path)
+        if self._in_paragraph:
+            self._start_in_paragraph(name, attributes)
+        elif name in _PARAGRAPHS:
+            prefix = "- " if self._list_items else ""
+            if name == "h":
+                level = attribute(attributes, "outline-level")
+                number = int(level) if level.isdecimal() and len(level) < 3 else 1
+                prefix = "#" * min(max(number, 1), 6) + " "
+            self._contexts.append(_Context(name, depth, prefix=prefix))
+        elif name in _ROWS:
+            self._contexts.append(_Context(name, depth))
+            self._rows += 1
+        if name == "list-item":
+            self._list_items.append(depth)
+        elif name == "sp":
+            self._open_shapes.append(_Shape(depth, len(self.blocks)))
+        elif name == "ph" and self._open_shapes:
+            self._open_shapes[-1].placeholder = attributes.get("type", "")
+
+    def end(self, tag: str) -> None:
+        if self._skipped_depth:
+            self._skipped_depth -= 1
+            return
+        depth = len(self._path)
+        self._path.pop()
+        if self._list_items and self._list_items[-1] == depth:
+            self._list_items.pop()
+        if self._open_shapes and self._open_shapes[-1].depth == depth:
+            shape = self._open_shapes.pop()
+            shape.end = len(self.blocks)
+            self._shapes.append(shape)
+        if self._contexts[-1].depth == depth:
+            self._close_context()
+        row = self._contexts[-1]
+        if row.name in _ROWS and row.depth == depth - 1:
+            row.close_cell()
+        self._finished_alternatives.discard(depth)
+        if self._path and self._path[-1] == _ALTERNATIVES:
+            self._finished_alternatives.add(depth - 1)
+
+    def data(self, text: str) -> None:
+        is_text = not self._text_element or (self._path and self._path[-1] == self._text_element)
+        if is_text and self._in_paragraph and not self._skipped_depth:
+            self._contexts[-1].parts.append(text)
+            self._characters += len(text)
+            self.is_full = self._characters > LIMITS.document_characters
+
+    def close(self) -> None:
+        while len(self._contexts) > 1:  # the document is cut off
+            self._close_context()
+
+    # -- contexts ---
+
+    @property
+    def _in_paragraph(self) -> bool:
+        return self._contexts[-1].name in _PARAGRAPHS
+
+    def _is_skipped(self, name: str, attributes: Attributes) -> bool:
+        if name in _SKIPPED or len(self._path) in self._finished_alternatives:
+            return True
+        # Fields for the slide number or the date, and the positions of tabs.
+        is_page_field = name == "fld" and attributes.get("type", "").startswith(
+            ("slidenum", "datetime")
+        )
+        return self._in_paragraph and (name == "tabs" or is_page_field)
+
     def _start_in_paragraph(self, name: str, attributes: Attributes) -> None:
         paragraph = self._contexts[-1]
         if name == _TEXT_BOX:
-            self._open_context(name)
+            self._contexts.append(_Context(name, len(self._path)))
         elif name in _CHARACTERS:
             paragraph.parts.append(_CHARACTERS[name])
-        elif len(self._path) == paragraph.depth + 2 and self._path[-2] == "pPr":
-            self._read_property(paragraph, name, attributes)
-
-    def _read_property(self, paragraph: _Context, name: str, attributes: Attributes) -> None:
-        if name == "pStyle":
+        elif len(self._path) != paragraph.depth + 2 or self._path[-2] != "pPr":
+            return
+        elif name == "pStyle":
             level = self._headings.get(attribute(attributes, "val"))
             if level:
                 paragraph.prefix = "#" * min(level, 6) + " "
         elif name == "numPr" and not paragraph.prefix:
             paragraph.prefix = "- "
 
-    def _is_skipped(self, name: str, attributes: Attributes) -> bool:
-        if super()._is_skipped(name, attributes):
-            return True
-        return self._paragraph is not None and (name == "tabs" or _is_page_field(name, attributes))
-
-    def _start_other(self, name: str, attributes: Attributes) -> None:
-        if name == "sp":
-            self._open_shapes.append(_Shape(len(self._path), len(self.blocks)))
-        elif name == "ph" and self._open_shapes:
-            self._open_shapes[-1].placeholder = attributes.get("type", "")
-
-    def _end_other(self, depth: int) -> None:
-        if self._open_shapes and self._open_shapes[-1].depth == depth:
-            shape = self._open_shapes.pop()
-            shape.end = len(self.blocks)
-            self._shapes.append(shape)
-
-
-def _is_page_field(name: str, attributes: Attributes) -> bool:
-    """Whether an element is a field for the slide number or the date."""
-    return name == "fld" and attributes.get("type", "").startswith(("slidenum", "datetime"))
-
-
-class OpenDocumentText(_XmlText):
-    """The text of OpenDocument, where text stands between elements."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._list_items: list[int] = []
-        """The depths of the open list items."""
-
-    def data(self, text: str) -> None:
-        self._add_text(text)
-
-    def _start_in_paragraph(self, name: str, attributes: Attributes) -> None:
-        character = " " if name == "s" else _CHARACTERS.get(name)
-        if character is not None:
-            self._contexts[-1].parts.append(character)
-
-    def _prefix(self, name: str, attributes: Attributes) -> str:
-        if name == "h":
-            level = attribute(attributes, "outline-level")
-            depth = int(level) if level.isdecimal() and len(level) < 3 else 1
-            return "#" * min(max(depth, 1), 6) + " "
-        return "- " if self._list_items else ""
-
-    def _start_other(self, name: str, attributes: Attributes) -> None:
-        if name == "list-item":
-            self._list_items.append(len(self._path))
-
-    def _end_other(self, depth: int) -> None:
-        if self._list_items and self._list_items[-1] == depth:
-            self._list_items.pop()
+    def _close_context(self) -> None:
+        context = self._contexts.pop()
+        outer = self._contexts[-1].blocks
+        if context.name in _ROWS:
+            context.close_cell()
+            self._rows -= 1
+            outer += [" | ".join(context.cells)] if context.cells else []
+            return
+        text = collapse_spaces("".join(context.parts))
+        if text:
+            outer.append(text if self._rows else context.prefix + text)
+        outer += context.blocks
 
 
 def attribute(attributes: Attributes, name: str) -> str:

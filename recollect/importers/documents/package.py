@@ -12,8 +12,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from recollect.errors import UnsafeFile
-from recollect.importers.documents.extract import read_bytes
-from recollect.importers.documents.optional import require
+from recollect.importers.documents.extract import read_bytes, require
 from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
@@ -85,10 +84,8 @@ class Package:
             raise Unreadable(f"a part of it has more than {limit:,} bytes")
         try:
             with self._zip.open(member) as file:
-                chunk = file.read(_CHUNK_BYTES)
-                while chunk:
+                while chunk := file.read(_CHUNK_BYTES):
                     yield chunk
-                    chunk = file.read(_CHUNK_BYTES)
         except _DAMAGED as error:
             raise Unreadable(f"damaged: {member.filename} cannot be unpacked") from error
 
@@ -102,25 +99,18 @@ class Package:
     def xml(self, name: str) -> Element | None:
         """A small part, such as metadata, as a tree."""
         data = self.part(name, _TREE_BYTES)
-        if data is None:
-            return None
-        return parse_xml(data)
+        return None if data is None else parse_xml(data)
 
     def relations(self, name: str) -> dict[str, tuple[str, str]]:
         """The parts that a part of an Office document refers to: type and name, by id."""
         folder, _, basename = name.rpartition("/")
         root = self.xml(posixpath.join(folder, "_rels", f"{basename}.rels"))
         relations: dict[str, tuple[str, str]] = {}
-        if root is None:
-            return relations
-        for relation in root:
+        for relation in () if root is None else root:
             target = relation.get("Target", "")
             if relation.get("TargetMode") == "External" or not target:
                 continue
-            if target.startswith("/"):
-                path = target.lstrip("/")
-            else:
-                path = posixpath.join(folder, target)
+            path = posixpath.join("" if target.startswith("/") else folder, target.lstrip("/"))
             type_ = relation.get("Type", "").rpartition("/")[2]
             relations[relation.get("Id", "")] = type_, posixpath.normpath(path)
         return relations
@@ -171,43 +161,23 @@ def parse_xml(data: bytes) -> Element | None:
         return None
 
 
-def local_name(element: Element) -> str:
-    """The name of an element without its namespace.
-
-    Strict and transitional Office documents differ only in their namespaces.
-    """
-    tag = element.tag
-    if not isinstance(tag, str):
-        return ""
-    return tag.rpartition("}")[2]
-
-
 def first_text(root: Element | None, *names: str) -> str:
     """The first text of an element with one of these names."""
-    return next(_texts(root, names), "")
+    return next(all_texts(root, *names), "")
 
 
-def all_texts(root: Element | None, *names: str) -> tuple[str, ...]:
-    return tuple(_texts(root, names))
+def all_texts(root: Element | None, *names: str) -> Iterator[str]:
+    """The texts of elements with these names, in any namespace.
 
-
-def _texts(root: Element | None, names: tuple[str, ...]) -> Iterator[str]:
-    if root is None:
-        return
-    elements = root.iter(*(f"{{*}}{name}" for name in names))
+    Strict and transitional Office documents differ only in their namespaces. Elements may be
+    nested, so the text of each is limited.
+    """
+    elements = () if root is None else root.iter(*(f"{{*}}{name}" for name in names))
     for element in islice(elements, _MAX_VALUES):
-        text = _limited_text(element).strip()
-        if text:
-            yield text
-
-
-def _limited_text(element: Element) -> str:
-    """The text of an element. Elements may be nested, so the text of each is limited."""
-    parts = []
-    length = 0
-    for part in element.itertext():
-        parts.append(part[:_VALUE_CHARACTERS])
-        length += len(part)
-        if length > _VALUE_CHARACTERS:
-            break
-    return "".join(parts)[:_VALUE_CHARACTERS]
+        text = ""
+        for part in element.itertext():
+            text += part[:_VALUE_CHARACTERS]
+            if len(text) > _VALUE_CHARACTERS:
+                break
+        if text.strip():
+            yield text[:_VALUE_CHARACTERS].strip()

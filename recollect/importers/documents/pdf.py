@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.importers.documents.extract import (
@@ -14,9 +13,9 @@ from recollect.importers.documents.extract import (
     omitted_pages,
     parse_date,
     read_bytes,
+    require,
     split_keywords,
 )
-from recollect.importers.documents.optional import require
 from recollect.importers.entries import Entry
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.texts import Unreadable
@@ -69,15 +68,14 @@ def extract(entry: Entry) -> Extract:
 def _open(entry: Entry) -> PdfDocument:
     from pypdfium2 import PdfDocument, PdfiumError
 
-    source: Path | bytes
-    if entry.path is not None:
-        source = entry.path.resolve()
-    else:
-        source = read_bytes(entry)
+    source = entry.path.resolve() if entry.path is not None else read_bytes(entry)
     try:
         return PdfDocument(source)
     except PdfiumError as error:
-        raise Unreadable(_reason(str(error))) from error
+        reason = "damaged, or not a PDF"
+        if "password" in str(error).lower():
+            reason = "protected by a password; save it without one and import it again"
+        raise Unreadable(reason) from error
 
 
 def _page_texts(document: PdfDocument, size: int) -> list[str]:
@@ -122,22 +120,8 @@ def _unwrap_lines(text: str) -> str:
     widest = max(map(len, lines), default=0)
     parts: list[str] = []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        parts.append(line)
-        if line and following and _is_continued(line, following, widest):
-            parts.append(" ")
-        else:
-            parts.append("\n")
+        is_full = len(line) >= _FULL_LINE * widest and widest > 40
+        is_item = _LIST_ITEM.match(following) and line.endswith(_SENTENCE_ENDS)
+        is_continued = line and following and not is_item and (is_full or following[:1].islower())
+        parts += (line, " " if is_continued else "\n")
     return "".join(parts).strip()
-
-
-def _is_continued(line: str, following: str, widest: int) -> bool:
-    if _LIST_ITEM.match(following) and line.endswith(_SENTENCE_ENDS):
-        return False
-    is_full = len(line) >= _FULL_LINE * widest and widest > 40
-    return is_full or following[:1].islower()
-
-
-def _reason(error: str) -> str:
-    if "password" in error.lower():
-        return "protected by a password; save it without one and import it again"
-    return "damaged, or not a PDF"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from recollect.importers.documents.extract import Extract, parse_date, read_bytes
-from recollect.importers.documents.optional import require
+from recollect.importers.documents.extract import Extract, parse_date, read_bytes, require
 from recollect.importers.entries import Entry
 from recollect.importers.records import as_list, string_or_none
 from recollect.importers.sidecars import (
@@ -106,10 +106,7 @@ def _with_tags(entry: Entry, extract: Extract) -> Extract:
         tags = None
     genre = getattr(tags, "genre", "") or ""
     duration = getattr(tags, "duration", None)
-    if split(entry.basename)[1] in AUDIO:
-        default = "audio"
-    else:
-        default = "video"
+    default = "audio" if split(entry.basename)[1] in AUDIO else "video"
     return extract._replace(
         media_type=_media_type(f"{entry.basename} {genre}", default),
         title=getattr(tags, "title", "") or "",
@@ -131,10 +128,11 @@ def _media_type(text: str, default: str) -> str:
 def _with_description(entry: Entry, extract: Extract) -> Extract:
     """Add what a downloader wrote about the page of a recording."""
     sidecar = description_of(entry)
-    if sidecar is None:
-        return extract
-    record = _read_record(sidecar)
-    if not record:
+    record = None
+    if sidecar is not None:
+        with suppress(ValueError, RecursionError):  # includes Unreadable
+            record = json.loads(read_bytes(sidecar, LIMITS.transcript_bytes))
+    if not isinstance(record, dict) or not record:
         return extract
     duration = record.get("duration")
     if not isinstance(duration, int | float) or not 0 < duration < 1e9:
@@ -142,9 +140,8 @@ def _with_description(entry: Entry, extract: Extract) -> Extract:
     media_type = extract.media_type
     if media_type == "video" and record.get("vcodec") == "none":
         media_type = "audio"
-    created_at = moment(record.get("timestamp"))
-    if created_at is None:
-        created_at = parse_date(string_or_none(record.get("upload_date")))
+    upload_date = parse_date(string_or_none(record.get("upload_date")))
+    created_at = moment(record.get("timestamp")) or upload_date
     tags = [tag for tag in as_list(record.get("tags")) if isinstance(tag, str) and tag]
     return extract._replace(
         title=_first_string(record, "title") or extract.title,
@@ -159,18 +156,4 @@ def _with_description(entry: Entry, extract: Extract) -> Extract:
 
 
 def _first_string(record: Mapping[str, Any], *names: str) -> str:
-    for name in names:
-        value = string_or_none(record.get(name))
-        if value:
-            return value
-    return ""
-
-
-def _read_record(entry: Entry) -> Mapping[str, Any]:
-    try:
-        record = json.loads(read_bytes(entry, LIMITS.transcript_bytes))
-    except (ValueError, RecursionError):  # includes Unreadable
-        return {}
-    if not isinstance(record, dict):
-        return {}
-    return record
+    return next(filter(None, (string_or_none(record.get(name)) for name in names)), "")

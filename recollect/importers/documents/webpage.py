@@ -12,10 +12,10 @@ from recollect.importers.documents.extract import (
     Extract,
     parse_date,
     read_bytes,
+    require,
     split_keywords,
 )
 from recollect.importers.documents.html_text import HtmlText, read_html
-from recollect.importers.documents.optional import require
 from recollect.importers.entries import Entry
 from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
@@ -46,13 +46,15 @@ def extract(entry: Entry) -> Extract:
         raise Unreadable("contains no text")
     meta = page.meta
     records = list(_json_ld(page.scripts))
-    media_type = ""
-    if _is_article(meta, records):
-        media_type = "article"
+    kinds = list(_values(records, "@type"))
+    is_article = meta.get("og:type") == "article" or any(k.endswith(_ARTICLES) for k in kinds)
     return Extract(
         text=text,
         omission=page.omission,
-        title=_title(page, records),
+        title=_first_of(meta, _TITLES)
+        or next(_values(records, "headline"), "")
+        or page.titles.get("title", "")
+        or page.titles.get("h1", ""),
         author=_author(meta, records),
         language=page.language or _first_of(meta, ("og:locale", "dc.language")),
         url=_url(page, data),
@@ -60,7 +62,7 @@ def extract(entry: Entry) -> Extract:
         tags=tuple(
             dict.fromkeys(split_keywords(meta.get("keywords") or meta.get("news_keywords")))
         ),
-        media_type=media_type,
+        media_type="article" if is_article else "",
     )
 
 
@@ -174,33 +176,16 @@ def _values(records: Records, key: str) -> Iterator[str]:
                 yield value.strip()
 
 
-def _is_article(meta: Mapping[str, str], records: Records) -> bool:
-    if meta.get("og:type") == "article":
-        return True
-    return any(type_.endswith(_ARTICLES) for type_ in _values(records, "@type"))
-
-
-def _title(page: _Page, records: Records) -> str:
-    return (
-        _first_of(page.meta, _TITLES)
-        or next(_values(records, "headline"), "")
-        or page.titles.get("title", "")
-        or page.titles.get("h1", "")
-    )
-
-
 def _author(meta: Mapping[str, str], records: Records) -> str:
     author = _first_of(meta, _AUTHORS)
     if author and not _is_url(author):
         return author
     for record in records:
-        names = []
-        for person in _as_list(record.get("author")):
-            name = person.get("name") if isinstance(person, dict) else person
-            if isinstance(name, str) and name.strip():
-                names.append(name.strip())
-        if names:
-            return ", ".join(names)
+        people = _as_list(record.get("author"))
+        names = [person.get("name") if isinstance(person, dict) else person for person in people]
+        authors = [name.strip() for name in names if isinstance(name, str) and name.strip()]
+        if authors:
+            return ", ".join(authors)
     return ""
 
 
@@ -208,11 +193,7 @@ def _published_at(page: _Page, records: Records) -> datetime | None:
     texts = [page.meta[name] for name in _DATES if name in page.meta]
     texts += _values(records, "datePublished")
     texts += page.publication_dates
-    for text in texts:
-        date = parse_date(text)
-        if date is not None:
-            return date
-    return None
+    return next((date for date in map(parse_date, texts) if date is not None), None)
 
 
 def _url(page: _Page, data: bytes) -> str:
@@ -220,10 +201,7 @@ def _url(page: _Page, data: bytes) -> str:
     saved_from = _SAVED_FROM.search(data[:4096])
     if saved_from:
         candidates.append(saved_from[1].decode("utf-8", "replace"))
-    for url in candidates:
-        if _is_url(url):
-            return url
-    return ""
+    return next(filter(_is_url, candidates), "")
 
 
 def _is_url(text: str) -> bool:
@@ -231,7 +209,4 @@ def _is_url(text: str) -> bool:
 
 
 def _first_of(meta: Mapping[str, str], names: tuple[str, ...]) -> str:
-    for name in names:
-        if name in meta:
-            return meta[name]
-    return ""
+    return next((meta[name] for name in names if name in meta), "")

@@ -168,7 +168,7 @@ _TEXT_EXTRACTORS: Mapping[str, tuple[str, Extractor]] = {
 _SIDECARS = frozenset({".txt", ".md", ".json"})
 _EXTRACTORS: Mapping[str, tuple[str, Extractor]] = {
     ".pdf": ("pdf", _lazy("pdf")),
-    ".epub": ("epub", _lazy("epub")),
+    ".epub": ("epub", _lazy("office", "epub")),
     **dict.fromkeys((".docx", ".docm", ".dotx"), ("docx", _lazy("office", "docx"))),
     **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx", _lazy("office", "pptx"))),
     ".odt": ("odt", _lazy("office", "odt")),
