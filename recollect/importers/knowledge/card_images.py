@@ -94,24 +94,17 @@ def _chunks(file: IO[bytes], limit: int | None) -> Iterator[Chunk]:
         if type_ in _TEXT_CHUNKS and size <= LIMITS.card_bytes:
             length = size if limit is None else min(size, limit)
             data = file.read(length)
-        checksum_bytes = 4
-        if not _skip(file, size - len(data) + checksum_bytes) and not data:
-            return
+        rest = size - len(data) + 4  # a checksum follows
+        if file.seekable():
+            file.seek(rest, 1)
+        while rest > 0 and not file.seekable():
+            skipped = len(file.read(min(rest, _SKIP_BYTES)))
+            if not skipped:
+                return
+            rest -= skipped
         end = start + size + 12
         yield Chunk(type_, data, start, end)
         start = end
-
-
-def _skip(file: IO[bytes], size: int) -> bool:
-    if file.seekable():
-        file.seek(size, 1)
-        return True
-    while size > 0:
-        skipped = len(file.read(min(size, _SKIP_BYTES)))
-        if not skipped:
-            return False
-        size -= skipped
-    return True
 
 
 def _decompress(type_: bytes, value: bytes, limit: int) -> bytes:
@@ -133,6 +126,4 @@ def _inflate(data: bytes, limit: int) -> bytes:
         text = decompressor.decompress(data, limit)
     except zlib.error:
         return b""
-    if decompressor.unconsumed_tail:
-        return b""
-    return text
+    return b"" if decompressor.unconsumed_tail else text

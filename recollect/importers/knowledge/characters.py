@@ -20,11 +20,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
-from recollect.importers.items import with_fields
+from recollect.importers.items import FIELDS, with_fields
 from recollect.importers.jsonstream import UNREADABLE, decode, peek, records
 from recollect.importers.knowledge import card_images
 from recollect.importers.knowledge.tags import parse_tags
-from recollect.importers.problems import contain_errors
+from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import (
     UNEXPECTED,
     as_list,
@@ -60,13 +60,9 @@ _SPEC = re.compile(rb'"spec"\s*:\s*"chara_card_v')
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})\s*@\s*(\d{1,2})h\s*(\d{1,2})m\s*(\d{1,2})s")
 _IMAGES = {".png": "image/png", ".apng": "image/png", ".webp": "image/webp"}
 _ICON_TYPES = {
-    "png": "image/png",
+    **{suffix: f"image/{suffix}" for suffix in ("png", "webp", "jpeg", "gif", "avif")},
     "apng": "image/png",
-    "webp": "image/webp",
     "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "gif": "image/gif",
-    "avif": "image/avif",
 }
 _MAX_ASSETS = 1_000
 _NO_CARD = "contains no character; many web sites remove it from images"
@@ -122,9 +118,9 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
         else:
             yield _read_image(entry, suffix)
     except ValueError as error:
-        yield _failure(str(error) or _UNKNOWN_CARD, entry)
+        yield failure(str(error) or _UNKNOWN_CARD, entry.name)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
-        yield _failure(f"archive cannot be read ({error})", entry)
+        yield failure(f"archive cannot be read ({error})", entry.name)
 
 
 def _read_json(entry: Entry) -> Iterator[Document | Problem]:
@@ -133,7 +129,10 @@ def _read_json(entry: Entry) -> Iterator[Document | Problem]:
             yield item
         else:
             index, record = item
-            yield _convert(record, entry, None, f"record {index}")
+            try:
+                yield character(record, entry, None)
+            except UNEXPECTED:
+                yield failure(_UNKNOWN_CARD, f"record {index}")
 
 
 def _read_image(entry: Entry, suffix: str) -> Document | Problem:
@@ -142,31 +141,16 @@ def _read_image(entry: Entry, suffix: str) -> Document | Problem:
         card = _parse_card(card_images.webp_comment(data).encode())
     else:
         texts = list(card_images.png_texts(io.BytesIO(data)))
-        card = _card_in_png(texts)
-        card_chunks = [
-            chunk
-            for keyword, _, chunk in texts
-            if keyword in _KEYWORDS or keyword.startswith(_ASSET_PREFIX)
-        ]
-        data = card_images.remove_chunks(data, card_chunks)
+        # Like the first programs, accept any other keyword too.
+        ranks = {keyword: rank for rank, keyword in enumerate(_KEYWORDS)}
+        texts.sort(key=lambda text: ranks.get(text[0], len(ranks)))
+        cards = (_parse_card(value) for _, value, _ in texts)
+        card = next((card for card in cards if card is not None), None)
+        chunks = [c for word, _, c in texts if word in _KEYWORDS or word.startswith(_ASSET_PREFIX)]
+        data = card_images.remove_chunks(data, sorted(chunks, key=lambda chunk: chunk.start))
     if card is None:
-        return _failure(_NO_CARD, entry)
-    return _convert(card, entry, Avatar(_IMAGES[suffix], data), entry.name)
-
-
-def _card_in_png(texts: list[tuple[str, bytes, card_images.Chunk]]) -> dict[str, Any] | None:
-    """The card of the preferred keyword. Like the first programs, accept any other keyword too."""
-
-    def preference(text: tuple[str, bytes, card_images.Chunk]) -> int:
-        if text[0] in _KEYWORDS:
-            return _KEYWORDS.index(text[0])
-        return len(_KEYWORDS)
-
-    for _, value, _ in sorted(texts, key=preference):
-        card = _parse_card(value)
-        if card is not None:
-            return card
-    return None
+        return failure(_NO_CARD, entry.name)
+    return character(card, entry, Avatar(_IMAGES[suffix], data))
 
 
 def _read_charx(entry: Entry) -> Document | Problem:
@@ -175,11 +159,11 @@ def _read_charx(entry: Entry) -> Document | Problem:
         reject_zip_bomb(entry.name, archive.infolist(), entry.size)
         names = {name.lower(): name for name in archive.namelist()}
         if "card.json" not in names:
-            return _failure("contains no card.json", entry)
+            return failure("contains no card.json", entry.name)
         card = _parse_card(_read_member(archive, names["card.json"], LIMITS.card_bytes) or b"")
         if card is None:
-            return _failure(_UNKNOWN_CARD, entry)
-        return _convert(card, entry, _icon(_card_data(card), archive), entry.name)
+            return failure(_UNKNOWN_CARD, entry.name)
+        return character(card, entry, _icon(_card_data(card), archive))
 
 
 def _icon(card: Mapping[str, Any], archive: zipfile.ZipFile) -> Avatar | None:
@@ -208,9 +192,7 @@ def _read_member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes | Non
         raise ValueError(reason)
     with archive.open(name) as file:
         data = file.read(limit + 1)
-    if len(data) > limit:
-        return None
-    return data
+    return data if len(data) <= limit else None
 
 
 def _read_whole(entry: Entry) -> bytes:
@@ -230,19 +212,10 @@ def _parse_card(value: bytes) -> dict[str, Any] | None:
         card = decode(text.decode("utf-8", "replace").removeprefix("\ufeff"))
     except (binascii.Error, ValueError):
         return None
-    if not isinstance(card, dict):
-        return None
-    return card
+    return card if isinstance(card, dict) else None
 
 
 # -- cards -------------------------------------------------------------------
-
-
-def _convert(record: Any, entry: Entry, avatar: Avatar | None, where: str) -> Document | Problem:
-    try:
-        return character(record, entry, avatar)
-    except UNEXPECTED:
-        return Problem(_UNKNOWN_CARD, where, failed=True, unit="conversations")
 
 
 def character(record: Mapping[str, Any], entry: Entry, avatar: Avatar | None) -> Document | Problem:
@@ -257,9 +230,7 @@ def character(record: Mapping[str, Any], entry: Entry, avatar: Avatar | None) ->
     stem = entry.basename.rpartition(".")[0]
     name = fields["name"] or string_or_none(card.get("nickname")) or stem
     fields["name"] = name
-    source_id = name
-    if fields["creator"]:
-        source_id = f"{fields['creator']}/{name}"
+    source_id = f"{fields['creator']}/{name}" if fields["creator"] else name
     created_at = _time(card.get("creation_date")) or _time(record.get("create_date"))
     # The later time, so that cards of older versions, which have no times, do not seem newer.
     times = [_time(card.get("modification_date")), entry.modified_at]
@@ -295,23 +266,18 @@ def _metadata(record: Mapping[str, Any], card: Mapping[str, Any], entry: Entry) 
 
 def card_fields(card: Mapping[str, Any]) -> dict[str, str]:
     """The searchable parts of a card, by the names in `items.FIELDS`."""
-    greetings = [
-        *_texts(card.get("alternate_greetings")),
-        *_texts(card.get("group_only_greetings")),
-    ]
+    keys = {"first_message": "first_mes", "message_example": "mes_example"}
+    fields = {name: _text(card.get(keys.get(name, name))) for name in FIELDS[CHARACTER]}
+    greetings: list[Json] = []
+    for key in ("alternate_greetings", "group_only_greetings"):
+        value = card.get(key)
+        greetings += value if isinstance(value, list) else [value]
     return {
-        "name": _text(card.get("name")).strip(),
-        "description": _text(card.get("description")),
-        "personality": _text(card.get("personality")),
-        "scenario": _text(card.get("scenario")),
-        "system_prompt": _text(card.get("system_prompt")),
-        "first_message": _text(card.get("first_mes")),
-        "message_example": _text(card.get("mes_example")),
-        "post_history_instructions": _text(card.get("post_history_instructions")),
-        "creator_notes": _text(card.get("creator_notes")),
-        "alternate_greetings": "\n\n".join(greetings),
+        **fields,
+        "name": fields["name"].strip(),
+        "alternate_greetings": "\n\n".join(t for t in greetings if isinstance(t, str) and t),
         "character_book": "\n\n".join(_lorebook(card.get("character_book"))),
-        "creator": _text(card.get("creator")).strip(),
+        "creator": fields["creator"].strip(),
         "tags": ", ".join(parse_tags(as_list(card.get("tags")))),
     }
 
@@ -365,11 +331,6 @@ def _text(value: Json) -> str:
     return string_or_none(value) or ""
 
 
-def _texts(value: Json) -> list[str]:
-    values = value if isinstance(value, list) else [value]
-    return [text for text in values if isinstance(text, str) and text]
-
-
 def _time(value: Json) -> datetime | None:
     if not value:  # some programs write 0 for an unknown time
         return None
@@ -383,13 +344,6 @@ def _time(value: Json) -> datetime | None:
         return None
 
 
-def _failure(reason: str, entry: Entry) -> Problem:
-    return Problem(reason, entry.name, failed=True, unit="conversations")
-
-
 def _suffix(entry: Entry) -> str:
-    name = entry.basename.lower()
-    dot = name.rfind(".")
-    if dot < 0:
-        return ""
-    return name[dot:]
+    _, dot, suffix = entry.basename.lower().rpartition(".")
+    return dot + suffix if dot else ""

@@ -46,7 +46,10 @@ def split(text: str) -> FrontMatter:
     if not opening or not closing:
         return FrontMatter({}, text)
     block = text[opening.end() : closing.start()]
+    limit = LIMITS.front_matter_characters
     try:
+        if len(block) > limit:
+            raise _InvalidError(f"front matter has more than {limit:,} characters")
         values = _parse_toml(block) if opening[1] == "+++" else _parse_yaml(block)
     except _InvalidError as error:
         return FrontMatter({}, text, *error.args)
@@ -70,7 +73,6 @@ class _InvalidError(ValueError):
 def _parse_yaml(text: str) -> dict[str, Json] | None:
     from recollect.importers.knowledge import yaml12
 
-    _check_length(text)
     try:
         value = yaml12.load(text)
     except ValueError as error:
@@ -83,7 +85,6 @@ def _parse_yaml(text: str) -> dict[str, Json] | None:
 
 
 def _parse_toml(text: str) -> dict[str, Json] | None:
-    _check_length(text)
     if _LONG_KEY.search(text):
         raise _InvalidError(f"front matter has a key of more than {_MAX_KEY_PARTS} parts")
     try:
@@ -93,17 +94,9 @@ def _parse_toml(text: str) -> dict[str, Json] | None:
     return _as_mapping(value)
 
 
-def _check_length(text: str) -> None:
-    limit = LIMITS.front_matter_characters
-    if len(text) > limit:
-        raise _InvalidError(f"front matter has more than {limit:,} characters")
-
-
 def _as_mapping(value: Any) -> dict[str, Json] | None:
     plain = _JsonConverter().convert(value, _MAX_DEPTH)
-    if not isinstance(plain, dict):
-        return None
-    return plain
+    return plain if isinstance(plain, dict) else None
 
 
 class _JsonConverter:

@@ -49,29 +49,26 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
         yield Problem("imported with the recording it describes", entry.name, unit="conversations")
         return
     owner = sidecars.owner(entry) if suffix in _SIDECARS else None
-    if owner is not None:
-        yield from _read_owner(entry, owner)
+    if owner is not None:  # either of the two can be imported
+        is_picture = split(owner.basename)[1] in images.SUFFIXES
+        sidecar = (sidecars.text_of if is_picture else sidecars.transcript_of)(owner)
+        if sidecar is not None and sidecar.place == entry.place:
+            yield from read(owner)
+        else:
+            yield Problem("imported with the file it belongs to", entry.name, unit="conversations")
         return
     media_type, extract = _EXTRACTORS.get(suffix) or _TEXT_EXTRACTORS[suffix]
     yield from read_item(entry, media_type, extract)
 
 
-def _read_owner(entry: Entry, owner: Entry) -> Iterator[Document | Problem]:
-    """Read the file that a sidecar belongs to, so that either of the two can be imported."""
-    if split(owner.basename)[1] in images.SUFFIXES:
-        sidecar = sidecars.text_of(owner)
-    else:
-        sidecar = sidecars.transcript_of(owner)
-    if sidecar is not None and sidecar.place == entry.place:
-        yield from read(owner)
-    else:
-        yield Problem("imported with the file it belongs to", entry.name, unit="conversations")
-
-
 def read_item(entry: Entry, media_type: str, extract: Extractor) -> Iterator[Document | Problem]:
     """The item that a file is, or why it cannot be read. No file can stop an import."""
     try:
-        content = _limit_text(extract(entry))
+        content, limit = extract(entry), LIMITS.document_characters
+        if len(content.text) > limit:
+            omission = f"too long: only the first {limit:,} characters were imported"
+            omission = content.omission or omission
+            content = content._replace(text=content.text[:limit], omission=omission)
         item = _document(entry, media_type, content)
     except Exception as error:  # a malicious file can make a library raise anything
         yield failure(reason_of(error), entry.name)
@@ -81,34 +78,27 @@ def read_item(entry: Entry, media_type: str, extract: Extractor) -> Iterator[Doc
         yield Problem(content.omission, entry.name, failed=True)
 
 
-def _limit_text(content: Extract) -> Extract:
-    limit = LIMITS.document_characters
-    if len(content.text) <= limit:
-        return content
-    omission = f"too long: only the first {limit:,} characters were imported"
-    return content._replace(text=content.text[:limit], omission=content.omission or omission)
-
-
 def _document(entry: Entry, media_type: str, content: Extract) -> Document:
-    duration = content.duration
-    if not duration and content.cues:
-        duration = content.cues[-1].end
+    last_cue = content.cues[-1].end if content.cues else None
     metadata: dict[str, Json] = {
         "media_type": content.media_type or media_type,
         "tags": unique(content.tags),
         "url": content.url,
         "author": content.author,
         "language": content.language,
-        "duration": duration,
+        "duration": content.duration or last_cue,
         "pages": len(content.pages),
         "file": entry.basename,
         "encoding": content.encoding,
     }
+    stem, suffix = split(entry.basename)
+    if suffix in sidecars.TRANSCRIPTS:
+        stem = sidecars.split_language(stem)[0]
     modified_at = entry.modified_at
     item = Document(
         source=SOURCE.name,
         source_id=entry.place,
-        title=" ".join(content.title.split()) or _stem(entry),
+        title=" ".join(content.title.split()) or stem,
         kind=MEDIA,
         created_at=content.created_at or modified_at,
         updated_at=modified_at or content.created_at,
@@ -118,13 +108,6 @@ def _document(entry: Entry, media_type: str, content: Extract) -> Document:
     if content.cues:
         return with_cues(item, content.cues)
     return with_text(item, content.text, content.pages)
-
-
-def _stem(entry: Entry) -> str:
-    stem, suffix = split(entry.basename)
-    if suffix in sidecars.TRANSCRIPTS:
-        return sidecars.split_language(stem)[0]
-    return stem
 
 
 # -- extractors --------------------------------------------------------------

@@ -15,7 +15,7 @@ from recollect.importers.items import item_id, with_text
 from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.knowledge import frontmatter
 from recollect.importers.knowledge.tags import as_texts, parse_tags, unique
-from recollect.importers.problems import contain_errors
+from recollect.importers.problems import contain_errors, failure
 from recollect.importers.texts import Text, Unreadable, decode_text, read_text
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json
@@ -68,7 +68,7 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
     try:
         text = read_text(entry, LIMITS.note_bytes)
     except Unreadable as error:
-        yield Problem(str(error), entry.name, failed=True, unit="conversations")
+        yield failure(str(error), entry.name)
         return
     parts = frontmatter.split(text.text)
     if parts.problem:
@@ -80,7 +80,8 @@ def _note(entry: Entry, text: Text, values: Mapping[str, Json], body: str) -> Do
     suffix = _suffix(entry)
     settings = _org_settings(body) if suffix == ".org" else {}
     front_matter = _FrontMatterValues({**settings, **values})
-    title = front_matter.take_text(_TITLE) or _heading(body, suffix) or _stem(entry)
+    title = front_matter.take_text(_TITLE) or _heading(body, suffix)
+    title = title or entry.basename[: len(entry.basename) - len(suffix)]
     tags = front_matter.take_tags(_TAGS)
     aliases = front_matter.take_names(_ALIASES)
     created_at = front_matter.take_time(_CREATED)
@@ -172,15 +173,11 @@ def _org_settings(body: str) -> dict[str, Json]:
 
 def _heading(body: str, suffix: str) -> str:
     """The heading that a text begins with."""
-    if suffix in _MARKDOWN:
-        heading = _HEADING.match(body)
-        if heading:
-            return heading[1].rstrip(" \t").rstrip("#").rstrip(" \t")
-    if suffix in {*_MARKDOWN, ".rst"}:
-        heading = _UNDERLINED_HEADING.match(body)
-        if heading:
-            return heading[1]
-    return ""
+    heading = _HEADING.match(body) if suffix in _MARKDOWN else None
+    if heading:
+        return heading[1].rstrip(" \t").rstrip("#").rstrip(" \t")
+    underlined = _UNDERLINED_HEADING.match(body) if suffix in {*_MARKDOWN, ".rst"} else None
+    return underlined[1] if underlined else ""
 
 
 def _without_code(body: str) -> str:
@@ -215,13 +212,7 @@ def _link_targets(prose: str) -> Iterator[str]:
 
 def _suffix(entry: Entry) -> str:
     dot = entry.basename.rfind(".")
-    if dot <= 0:
-        return ""
-    return entry.basename[dot:].lower()
-
-
-def _stem(entry: Entry) -> str:
-    return entry.basename[: len(entry.basename) - len(_suffix(entry))]
+    return entry.basename[dot:].lower() if dot > 0 else ""
 
 
 def _is_hidden(entry: Entry) -> bool:

@@ -12,7 +12,6 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +20,7 @@ from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, lines, peek, records
 from recollect.importers.knowledge import frontmatter
 from recollect.importers.knowledge.tags import parse_tags
-from recollect.importers.problems import contain_errors
+from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import UNEXPECTED, is_blank, join_texts
 from recollect.importers.texts import Unreadable, decode_text, read_text
 from recollect.language.text import moment, truncate
@@ -131,16 +130,10 @@ def _has_prompt_front_matter(entry: Entry) -> bool:
 
 @contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    if entry.basename.lower().endswith(_JSON):
-        items = _read_json(entry)
-    else:
-        items = _read_text(entry)
-    prompts = _Prompts(entry)
-    for item in items:
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from prompts.add(*item)
+    is_json = entry.basename.lower().endswith(_JSON)
+    by_name: dict[str, set[tuple[str, ...]]] = {}
+    for item in _read_json(entry) if is_json else _read_text(entry):
+        yield item if isinstance(item, Problem) else _prompt(entry, *item, by_name)
 
 
 def _read_json(entry: Entry) -> Records:
@@ -185,12 +178,9 @@ def _read_text(entry: Entry) -> Records:
     try:
         text = read_text(entry, limit).text
     except Unreadable as error:
-        yield Problem(str(error), entry.name, failed=True, unit="conversations")
+        yield failure(str(error), entry.name)
         return
-    if is_table:
-        yield from _read_table(text)
-    else:
-        yield from _read_markdown(entry, text)
+    yield from _read_table(text) if is_table else _read_markdown(entry, text)
 
 
 def _read_markdown(entry: Entry, text: str) -> Records:
@@ -242,54 +232,40 @@ def _stem(entry: Entry) -> str:
 # -- records -----------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Prompts:
-    """The prompts of one file, with unique names."""
-
-    entry: Entry
-    by_name: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
-
-    def add(self, where: str, record: Any) -> Iterator[Document | Problem]:
-        try:
-            fields = _fields(record)
-        except UNEXPECTED:
-            yield Problem("prompt of an unknown shape", where, failed=True, unit="conversations")
-            return
-        name = fields["name"]
-        if not fields["user_prompt"] and not fields["system_prompt"]:
-            yield Problem("prompt without text", name or where, unit="conversations")
-            return
-        namesakes = self.by_name.setdefault(name, set())
-        values = tuple(fields.values())
-        if values in namesakes:
-            yield Problem("repeated prompt", name, unit="conversations")
-            return
-        namesakes.add(values)
-        if len(namesakes) > 1:
-            name = f"{name} ({len(namesakes)})"
-            self.by_name.setdefault(name, set()).add(values)
-        yield self._document({**fields, "name": name}, record)
-
-    def _document(self, fields: Mapping[str, str], record: Json) -> Document:
-        modified_at = self.entry.modified_at
-        updated_at = _time(record, _UPDATED)
-        created_at = _time(record, _CREATED) or updated_at or modified_at
-        metadata = {
-            "tags": _keywords(record),
-            "author": fields["author"],
-            "file": self.entry.basename,
-        }
-        document = Document(
-            source=SOURCE.name,
-            source_id=fields["name"],
-            title=fields["name"],
-            kind=PROMPT,
-            created_at=created_at,
-            updated_at=updated_at or modified_at or created_at,
-            metadata={key: value for key, value in metadata.items() if value},
-            id=fields["name"],
-        )
-        return with_fields(document, fields)
+def _prompt(
+    entry: Entry, where: str, record: Any, by_name: dict[str, set[tuple[str, ...]]]
+) -> Document | Problem:
+    """The prompt in a record. `by_name` has those before it, so that names are unique."""
+    try:
+        fields = _fields(record)
+    except UNEXPECTED:
+        return failure("prompt of an unknown shape", where)
+    name = fields["name"]
+    if not fields["user_prompt"] and not fields["system_prompt"]:
+        return Problem("prompt without text", name or where, unit="conversations")
+    namesakes = by_name.setdefault(name, set())
+    values = tuple(fields.values())
+    if values in namesakes:
+        return Problem("repeated prompt", name, unit="conversations")
+    namesakes.add(values)
+    if len(namesakes) > 1:
+        name = f"{name} ({len(namesakes)})"
+        by_name.setdefault(name, set()).add(values)
+    modified_at = entry.modified_at
+    updated_at = _time(record, _UPDATED)
+    created_at = _time(record, _CREATED) or updated_at or modified_at
+    metadata = {"tags": _keywords(record), "author": fields["author"], "file": entry.basename}
+    document = Document(
+        source=SOURCE.name,
+        source_id=name,
+        title=name,
+        kind=PROMPT,
+        created_at=created_at,
+        updated_at=updated_at or modified_at or created_at,
+        metadata={key: value for key, value in metadata.items() if value},
+        id=name,
+    )
+    return with_fields(document, {**fields, "name": name})
 
 
 def _fields(record: Any) -> dict[str, str]:
@@ -328,12 +304,9 @@ def _prompts(record: Mapping[str, Any]) -> tuple[str, str]:
 
 def _messages(record: Mapping[str, Any]) -> list[Any]:
     """The messages of a prompt that is written as a conversation."""
-    for value in (record.get("messages"), record.get("prompt")):
-        if isinstance(value, list):
-            if value and isinstance(value[0], dict) and "role" in value[0]:
-                return value
-            return []
-    return []
+    lists = [v for v in (record.get("messages"), record.get("prompt")) if isinstance(v, list)]
+    first = lists[0] if lists else []
+    return first if first and isinstance(first[0], dict) and "role" in first[0] else []
 
 
 def _split_messages(messages: list[Any]) -> tuple[str, str]:
@@ -369,18 +342,10 @@ def _first_text(record: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def _keywords(record: Json) -> list[str]:
-    if isinstance(record, Mapping):
-        for name in _KEYWORDS:
-            keywords = parse_tags(record.get(name))
-            if keywords:
-                return keywords
-    return []
+    fields = record if isinstance(record, Mapping) else {}
+    return next(filter(None, (parse_tags(fields.get(name)) for name in _KEYWORDS)), [])
 
 
 def _time(record: Json, names: Iterable[str]) -> datetime | None:
-    if isinstance(record, Mapping):
-        for name in names:
-            time = moment(record.get(name))
-            if time is not None:
-                return time
-    return None
+    fields = record if isinstance(record, Mapping) else {}
+    return next(filter(None, (moment(fields.get(name)) for name in names)), None)
