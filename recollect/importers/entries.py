@@ -78,10 +78,10 @@ class Entry:
     @property
     def modified_at(self) -> datetime | None:
         """The time of the last change, if known. Zip archives have no time zone; UTC is assumed."""
+        if not self.modified or self.modified[0] <= 1980:  # a zip archive with an unknown time
+            return None
         try:
             year, month, day, hour, minute, second = self.modified
-            if year <= 1980:  # what a zip archive stores for an unknown time
-                return None
             return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
         except ValueError:
             return None
@@ -134,7 +134,10 @@ def entries(
     """
     try:
         mode = path.stat().st_mode
-        place = _place(path, within)
+        resolved = path.resolve()
+        place = str(resolved)
+        if within is not None:
+            place = resolved.relative_to(within.resolve()).as_posix()
     except OSError as error:
         raise InvalidInput(
             f"Cannot read {path}: {error.strerror}. Give a file or folder that exists."
@@ -160,18 +163,9 @@ def _folder(root: Path, place: str, visit: Visit) -> Iterator[Entry | Problem]:
                 yield from _file(file, str(relative), file_place, neighbours, visit, optional=True)
 
 
-def _place(path: Path, within: Path | None) -> str:
-    resolved = path.resolve()
-    if within is None:
-        return str(resolved)
-    return resolved.relative_to(within.resolve()).as_posix()
-
-
 def _join(place: str, relative: Path) -> str:
     joined = Path(place, relative)
-    if joined.is_absolute():
-        return str(joined)
-    return joined.as_posix()
+    return str(joined) if joined.is_absolute() else joined.as_posix()
 
 
 def _neighbours_in_folder(
@@ -214,11 +208,8 @@ def _neighbours_of_file(path: Path, place: str, within: Path | None) -> Neighbou
 
 def _entry(path: Path, name: str, place: str, neighbours: Neighbours) -> Entry:
     status = path.stat()
-    modified: tuple[int, ...] = ()
-    if Path(
-        place
-    ).is_absolute():  # an uploaded file has the time of its upload, which means nothing
-        modified = time.gmtime(status.st_mtime)[:6]
+    # An uploaded file has the time of its upload, which means nothing.
+    modified = time.gmtime(status.st_mtime)[:6] if Path(place).is_absolute() else ()
     return Entry(name, status.st_size, lambda: path.open("rb"), path, modified, place, neighbours)
 
 
@@ -262,7 +253,9 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
     """The files in an archive. Its directory is read once, not for every file."""
     try:
         with path.open("rb") as file:
-            members = _read_directory(file, name)
+            _reject_entries(name, _count_entries(file))
+            with zipfile.ZipFile(file) as archive:
+                members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise UnsafeFile(
             f"{name} is not a readable zip archive ({error}). Download it again."
@@ -273,21 +266,16 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
     for member in members:
         if member.is_dir() or _is_ignored(member.filename):
             continue
-        problem = _member_problem(member)
-        if problem is not None:
-            yield replace(problem, where=f"{name}/{member.filename}", unit="files")
+        reason = unreadable_member(member)
+        if reason or member.filename.lower().endswith(".zip"):
+            why = reason or "archive inside an archive; unpack it first"
+            yield Problem(why, f"{name}/{member.filename}", failed=bool(reason), unit="files")
             continue
         folder = folders.setdefault(member.filename.rpartition("/")[0], {})
         entry = _member(path, name, place, member, folder)
         folder[entry.basename.lower()] = entry
         files.append(entry)
     yield from files
-
-
-def _read_directory(file: IO[bytes], name: str) -> list[zipfile.ZipInfo]:
-    _reject_entries(name, _count_entries(file))
-    with zipfile.ZipFile(file) as archive:
-        return archive.infolist()
 
 
 def _count_entries(file: IO[bytes]) -> int:
@@ -331,15 +319,6 @@ def unreadable_member(member: zipfile.ZipInfo) -> str:
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "file with an unusual compression in the archive; pack it again with deflate"
     return ""
-
-
-def _member_problem(member: zipfile.ZipInfo) -> Problem | None:
-    reason = unreadable_member(member)
-    if reason:
-        return Problem(reason, failed=True)
-    if member.filename.lower().endswith(".zip"):
-        return Problem("archive inside an archive; unpack it first")
-    return None
 
 
 def _member(

@@ -36,10 +36,8 @@ def item_id(entry: Entry) -> str:
     """The readable id of an item: its folders and its name, without the suffix."""
     name = entry.name.replace("\\", "/").replace(".zip/", "/")
     folder, slash, basename = name.rpartition("/")
-    dot = basename.rfind(".")
-    if dot > 0:
-        basename = basename[:dot]
-    return f"{folder}{slash}{basename}"
+    stem, _, _ = basename.rpartition(".")
+    return f"{folder}{slash}{stem or basename}"
 
 
 # -- writing -----------------------------------------------------------------
@@ -51,16 +49,11 @@ def with_text(document: Document, text: str, pages: Sequence[int] = ()) -> Docum
     for chunk, passage in _chunk_passages(document, text):
         metadata: dict[str, Json] = {"start": chunk.start, "end": chunk.end}
         if pages:
-            metadata |= _pages_in(chunk, pages)
+            page = max(1, bisect_right(pages, chunk.start))
+            others = pages[page : bisect_left(pages, chunk.end)]
+            metadata |= {"page": page, "page_breaks": [start - chunk.start for start in others]}
         passages.append(passage._replace(metadata=metadata))
     return replace(document, passages=tuple(passages))
-
-
-def _pages_in(chunk: Chunk, pages: Sequence[int]) -> dict[str, Json]:
-    first = bisect_right(pages, chunk.start)
-    last = bisect_left(pages, chunk.end)
-    breaks = [start - chunk.start for start in pages[max(1, first) : last]]
-    return {"page": max(1, first), "page_breaks": breaks}
 
 
 def with_cues(document: Document, cues: Iterable[Cue]) -> Document:
@@ -70,7 +63,8 @@ def with_cues(document: Document, cues: Iterable[Cue]) -> Document:
     parts: list[str] = []
     length = 0
     for number, cue in enumerate(spoken):
-        separator = "\n" if _speaker_changes_after(spoken, number) else " "
+        following = spoken[number + 1].speaker if number + 1 < len(spoken) else cue.speaker
+        separator = "\n" if following != cue.speaker else " "
         starts.append(length)
         parts.append(cue.text.strip() + separator)
         length += len(parts[-1])
@@ -78,9 +72,14 @@ def with_cues(document: Document, cues: Iterable[Cue]) -> Document:
     for chunk, passage in _chunk_passages(document, "".join(parts)):
         first = max(0, bisect_right(starts, chunk.start) - 1)
         last = bisect_right(starts, chunk.end - 1)
-        times = [_cue_time(spoken[n], max(0, starts[n] - chunk.start)) for n in range(first, last)]
+        times = []
+        for n in range(first, last):  # where each cue begins in the chunk, when, and who speaks
+            cue = spoken[n]
+            speaker = [cue.speaker] if cue.speaker else []
+            times.append([max(0, starts[n] - chunk.start), cue.start, cue.end, *speaker])
         metadata = {"start": chunk.start, "end": chunk.end, "cues": times}
-        author = _only_speaker(spoken[first:last])
+        speakers = {cue.speaker for cue in spoken[first:last]}
+        author = speakers.pop() if len(speakers) == 1 else None
         passages.append(passage._replace(metadata=metadata, author=author))
     return replace(document, passages=tuple(passages))
 
@@ -122,25 +121,6 @@ def _identity(document: Document) -> str:
     return f"{document.source}\0{document.source_id}"
 
 
-def _speaker_changes_after(cues: Sequence[Cue], number: int) -> bool:
-    return number + 1 < len(cues) and cues[number + 1].speaker != cues[number].speaker
-
-
-def _only_speaker(cues: Sequence[Cue]) -> str | None:
-    speakers = {cue.speaker for cue in cues}
-    if len(speakers) == 1:
-        return speakers.pop()
-    return None
-
-
-def _cue_time(cue: Cue, position: int) -> list[Json]:
-    """A cue without its text: where it begins in its chunk, its times, and who speaks."""
-    time: list[Json] = [position, cue.start, cue.end]
-    if cue.speaker:
-        time.append(cue.speaker)
-    return time
-
-
 # -- reading -----------------------------------------------------------------
 
 
@@ -161,7 +141,8 @@ def cues_of(passages: Iterable[Passage]) -> Iterator[Cue]:
     previous: Cue | None = None
     for passage in passages:
         for position, cue in _cues_in_chunk(passage):
-            if previous is not None and position == 0 and _is_continued(previous, cue):
+            is_same = previous is not None and previous._replace(text="") == cue._replace(text="")
+            if previous is not None and position == 0 and is_same:
                 previous = previous._replace(text=previous.text + cue.text)
                 continue
             if previous is not None:
@@ -178,10 +159,6 @@ def _cues_in_chunk(passage: Passage) -> Iterator[tuple[int, Cue]]:
     for (position, start, end, *speakers), text_end in zip(times, ends, strict=False):
         speaker = speakers[0] if speakers else None
         yield position, Cue(start, end, passage.content[position:text_end], speaker)
-
-
-def _is_continued(first: Cue, second: Cue) -> bool:
-    return first[:2] == second[:2] and first.speaker == second.speaker
 
 
 def seconds_at(passage: Passage, offset: int) -> float | None:
@@ -214,30 +191,24 @@ def drop_invalid_metadata(document: Document) -> Document:
     metadata = dict(document.metadata)
     if not isinstance(metadata.get("card", {}), Mapping):
         del metadata["card"]
-    passages = tuple(
-        passage._replace(metadata=_valid_metadata(passage)) for passage in document.passages
-    )
-    return replace(document, metadata=metadata, passages=passages)
+    passages = []
+    for passage in document.passages:
+        valid = {
+            name: value
+            for name, value in passage.metadata.items()
+            if name not in _VALIDATORS or _VALIDATORS[name](value, len(passage.content))
+        }
+        passages.append(passage._replace(metadata=valid))
+    return replace(document, metadata=metadata, passages=tuple(passages))
 
 
-def _valid_metadata(passage: Passage) -> dict[str, Json]:
-    metadata = dict(passage.metadata)
-    for name in ("start", "end", "page"):
-        if name in metadata and not _is_position(metadata[name]):
-            del metadata[name]
-    if "page_breaks" in metadata and not _are_breaks(metadata["page_breaks"]):
-        del metadata["page_breaks"]
-    if "cues" in metadata and not _are_times(metadata["cues"], len(passage.content)):
-        del metadata["cues"]
-    return metadata
-
-
-def _are_breaks(value: Json) -> bool:
-    return isinstance(value, list) and all(map(_is_position, value)) and value == sorted(value)
+def _are_breaks(value: Json, length: int) -> bool:
+    is_list = isinstance(value, list) and all(map(_is_position, value))
+    return is_list and bool(value == sorted(value))
 
 
 def _are_times(value: Json, length: int) -> bool:
-    """Whether these are times as `_cue_time` writes them, in order."""
+    """Whether these are times as `with_cues` writes them, in order."""
     if not isinstance(value, list) or not all(_is_time(time, length) for time in value):
         return False
     positions = [time[0] for time in value]
@@ -261,5 +232,12 @@ def _is_seconds(value: Json) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
 
 
-def _is_position(value: Json) -> bool:
+def _is_position(value: Json, length: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
+
+
+_VALIDATORS = {
+    **dict.fromkeys(("start", "end", "page"), _is_position),
+    "page_breaks": _are_breaks,
+    "cues": _are_times,
+}

@@ -132,17 +132,12 @@ def _records(window: _Window, marks: frozenset[str]) -> Iterator[tuple[int, Any]
             if error.at_end or not window.find_record(marks):
                 break
         else:
-            yield from _value(index, value, fault, where)
+            yield from [_failure(fault, where)] if fault else []
+            if fault != _TOO_DEEP:
+                yield index, value
         index += 1
     if window.failure:
         yield window.failure
-
-
-def _value(index: int, value: Any, fault: str, where: str) -> Iterator[tuple[int, Any] | Problem]:
-    if fault:
-        yield _failure(fault, where)
-    if fault != _TOO_DEEP:
-        yield index, value
 
 
 def _failure(reason: str, where: str) -> Problem:
@@ -176,25 +171,22 @@ class _Window:
         """Drop the text before the position and at least double the rest; False at the end."""
         if self._at_end:
             return False
-        try:
-            text = self._read(max(_CHUNK, len(self.text) - self.position))
-        except UNREADABLE as error:
-            text = ""
-            self.failure = _failure(_TRUNCATED_FILE, str(error))
+        size = max(_CHUNK, len(self.text) - self.position)
+        start = self._backlog_position
+        text = self._backlog[start : start + size]
+        self._backlog_position += size
+        if not text:
+            self._backlog = ""
+            try:
+                text = self._file.read(size)
+            except UNREADABLE as error:
+                self.failure = _failure(_TRUNCATED_FILE, str(error))
         if not text:
             self._at_end = True
             return False
         self._drop()
         self.text += text
         return True
-
-    def _read(self, size: int) -> str:
-        start = self._backlog_position
-        if start < len(self._backlog):
-            self._backlog_position += size
-            return self._backlog[start : start + size]
-        self._backlog = ""
-        return self._file.read(size)
 
     def _shrink(self) -> None:
         """Keep the window small, because dropping text from it takes time in proportion."""
@@ -259,15 +251,9 @@ class _Window:
         A record ends where the text that separates the first two records occurs again. If that
         text is inside a record, decoding fails, and nothing is lost.
         """
-        if not self._separator:
-            return None
-        end = self.text.find(self._separator, self.position) + 1
-        if not end:
-            return None
-        value = decode_fast(self.text[self.position : end])
-        if value is None:
-            return None
-        return value, end
+        end = self.text.find(self._separator, self.position) + 1 if self._separator else 0
+        value = decode_fast(self.text[self.position : end]) if end else None
+        return None if value is None else (value, end)
 
     def find_record(self, marks: frozenset[str]) -> bool:
         """Move to the next object with one of `marks`, damaged or not; False if there is none."""
@@ -375,22 +361,17 @@ def _lines(file: io.TextIOWrapper) -> Iterator[tuple[int, Any] | Problem]:
                 line = file.readline(_CHUNK)
             yield Problem(f"line of more than {limit:,} characters", where=where, failed=True)
         elif not line.isspace():
-            yield from _line(line, number, where)
-
-
-def _line(line: str, number: int, where: str) -> Iterator[tuple[int, Any] | Problem]:
-    try:
-        value = decode(line)
-    except _InvalidError as error:
-        if error.reason == _INVALID and not line.endswith("\n"):
-            yield Problem("unfinished last line", where)
-        else:
-            yield error.problem(where, "messages")
-        return
-    if _UNDECODABLE in line:
-        yield Problem(_REPLACED, where, failed=True)
-        value = decode(line.replace(_UNDECODABLE, "\ufffd"))
-    yield number, value
+            try:
+                value = decode(line)
+            except _InvalidError as error:
+                is_cut = error.reason == _INVALID and not line.endswith("\n")
+                unfinished = Problem("unfinished last line", where)
+                yield unfinished if is_cut else error.problem(where, "messages")
+                continue
+            if _UNDECODABLE in line:
+                yield Problem(_REPLACED, where, failed=True)
+                value = decode(line.replace(_UNDECODABLE, "\ufffd"))
+            yield number, value
 
 
 # -- values ------------------------------------------------------------------

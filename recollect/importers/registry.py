@@ -129,7 +129,8 @@ def _without_generic(
     """The candidates that are not generic, and a Problem for each format that was skipped."""
     skipped: Counter[str] = Counter()
     for entry, format_ in candidates:
-        if _is_generic(entry, format_):
+        # Exports of conversations often contain such files, which the user did not write.
+        if format_ in _GENERIC or (format_ is prompts and prompts.is_guess(entry)):
             skipped[format_.SOURCE.name] += 1
         else:
             yield entry, format_
@@ -149,26 +150,12 @@ def _choose_format(entry: Entry, kind: str | None) -> Format | None:
     if formats is None:
         kinds = ", ".join(FORMATS_BY_KIND)
         raise InvalidInput(f"Cannot import as {kind!r}. Use one of: {kinds}.")
-    format_ = _first_claim(formats, entry)
-    if format_ is not None:
-        return format_
-    for format_ in formats:
-        accepts = getattr(format_, "accepts", None)
-        if accepts is not None and accepts(entry):
-            return format_
-    return None
+    accepting = (f for f in formats if hasattr(f, "accepts") and f.accepts(entry))
+    return _first_claim(formats, entry) or next(accepting, None)
 
 
 def _first_claim(formats: tuple[Format, ...], entry: Entry) -> Format | None:
-    for format_ in formats:
-        if format_.claims(entry):
-            return format_
-    return None
-
-
-def _is_generic(entry: Entry, format_: Format) -> bool:
-    """Whether exports of conversations often contain such files, which the user did not write."""
-    return format_ in _GENERIC or (format_ is prompts and prompts.is_guess(entry))
+    return next((format_ for format_ in formats if format_.claims(entry)), None)
 
 
 def _nothing_to_import(path: Path, kind: str | None, reasons: Sequence[str]) -> str:

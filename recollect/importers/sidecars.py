@@ -43,9 +43,7 @@ def split(name: str) -> tuple[str, str]:
 def split_language(stem: str) -> tuple[str, str]:
     """`talk.en` becomes `talk` and `en`."""
     match = _LANGUAGE.search(stem)
-    if match is None or not match.start():
-        return stem, ""
-    return stem[: match.start()], match[1]
+    return (stem[: match.start()], match[1]) if match and match.start() else (stem, "")
 
 
 def is_transcript(entry: Entry) -> bool:
@@ -89,10 +87,7 @@ def _neighbour_with_suffix(entry: Entry, name: str, suffixes: Iterable[str]) -> 
 
 def _first_neighbour(entry: Entry, names: Iterable[str]) -> Entry | None:
     neighbours = entry.neighbours
-    for name in names:
-        if name in neighbours:
-            return neighbours[name]
-    return None
+    return next((neighbours[name] for name in names if name in neighbours), None)
 
 
 # -- from a file to its sidecars ---------------------------------------------

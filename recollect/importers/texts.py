@@ -47,7 +47,8 @@ def read_text(entry: Entry, limit: int) -> Text:
 
 def decode_text(data: bytes) -> Text:
     """Decode UTF-8, or what the byte-order mark names; anything else as Windows-1252."""
-    encoding = _marked_encoding(data)
+    marks = (encoding for mark, encoding in _BYTE_ORDER_MARKS if data.startswith(mark))
+    encoding = next(marks, None)
     guess = None
     try:
         text = data.decode(encoding or "utf-8").removeprefix("\ufeff")
@@ -57,10 +58,3 @@ def decode_text(data: bytes) -> Text:
     if sum(map(text.count, _CONTROL_CHARACTERS)) > _MAX_CONTROL_CHARACTERS * len(text):
         raise Unreadable("not a text file")
     return Text(text.replace("\r\n", "\n").replace("\r", "\n"), guess)
-
-
-def _marked_encoding(data: bytes) -> str | None:
-    for mark, encoding in _BYTE_ORDER_MARKS:
-        if data.startswith(mark):
-            return encoding
-    return None

@@ -169,7 +169,9 @@ def _allow_reading(libc: Any, ruleset: int, path: Path) -> None:
 
 _LOAD, _EQUALS, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _KILL, _ERROR, _ALLOW = 0x8000_0000, 0x0005_0000, 0x7FFF_0000
-_NUMBER, _ARCHITECTURE = 0, 4  # offsets in what the filter sees
+_REFUSE = _ERROR | errno.EACCES
+# Offsets in what the filter sees; of an argument, the lower half on a little-endian machine.
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _X32_CALLS = 0x4000_0000
 _CLONE_THREAD = 0x0001_0000
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
@@ -178,11 +180,6 @@ _MISSING = ("clone3", "openat2", "io_uring_setup", "io_setup")
 _CONDITIONAL = ("open", "openat", "clone", "tgkill", "prlimit64")
 
 Instruction = tuple[int, int, int, int]
-
-
-def _argument(index: int) -> int:
-    """The offset of the lower half of an argument, on a little-endian machine."""
-    return 16 + 8 * index
 
 
 def _restrict_calls(libc: Any) -> bool:
@@ -207,38 +204,26 @@ def _filter(architecture: Architecture, process: int) -> list[Instruction]:
         (_AT_LEAST, 0, 1, _X32_CALLS),
         (_RETURN, 0, 0, _ERROR | errno.EPERM),
     ]
-    if "open" in numbers:
-        program += _refuse_if(numbers["open"], (_LOAD, 0, 0, _argument(1)), _ANY_BIT, _WRITING)
-    program += _refuse_if(numbers["openat"], (_LOAD, 0, 0, _argument(2)), _ANY_BIT, _WRITING)
-    program += _allow_if(numbers["clone"], (_LOAD, 0, 0, _argument(0)), _ANY_BIT, _CLONE_THREAD)
-    program += _allow_if(numbers["tgkill"], (_LOAD, 0, 0, _argument(0)), _EQUALS, process)
-    program += _allow_if(numbers["prlimit64"], (_LOAD, 0, 0, _argument(0)), _EQUALS, 0)
+    # For some calls, it depends on an argument: refused or allowed if it has a bit or a value.
+    for name, argument, test, value, if_so, if_not in (
+        ("open", 1, _ANY_BIT, _WRITING, _REFUSE, _ALLOW),
+        ("openat", 2, _ANY_BIT, _WRITING, _REFUSE, _ALLOW),
+        ("clone", 0, _ANY_BIT, _CLONE_THREAD, _ALLOW, _REFUSE),
+        ("tgkill", 0, _EQUALS, process, _ALLOW, _REFUSE),
+        ("prlimit64", 0, _EQUALS, 0, _ALLOW, _REFUSE),
+    ):
+        if name in numbers:
+            program += [
+                (_EQUALS, 0, 4, numbers[name]),
+                (_LOAD, 0, 0, _ARGUMENTS + 8 * argument),
+                (test, 0, 1, value),
+                (_RETURN, 0, 0, if_so),
+                (_RETURN, 0, 0, if_not),
+            ]
     for name, number in numbers.items():
         if name in _CONDITIONAL:
             continue
-        code = errno.EACCES
-        if name in _MISSING:
-            code = errno.ENOSYS
-        program += [(_EQUALS, 0, 1, number), (_RETURN, 0, 0, _ERROR | code)]
+        verdict = _ERROR | errno.ENOSYS if name in _MISSING else _REFUSE
+        program += [(_EQUALS, 0, 1, number), (_RETURN, 0, 0, verdict)]
     program.append((_RETURN, 0, 0, _ALLOW))
     return program
-
-
-def _refuse_if(number: int, load: Instruction, test: int, value: int) -> list[Instruction]:
-    return [
-        (_EQUALS, 0, 4, number),
-        load,
-        (test, 0, 1, value),
-        (_RETURN, 0, 0, _ERROR | errno.EACCES),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
-
-
-def _allow_if(number: int, load: Instruction, test: int, value: int) -> list[Instruction]:
-    return [
-        (_EQUALS, 0, 4, number),
-        load,
-        (test, 0, 1, value),
-        (_RETURN, 0, 0, _ALLOW),
-        (_RETURN, 0, 0, _ERROR | errno.EACCES),
-    ]

@@ -133,7 +133,10 @@ class ParsingProcess:
         if hasattr(signal, "SIGPROF") and status == -signal.SIGPROF:
             seconds = self.bounds.cpu_seconds_for(self._size)
             return ProcessDied(f"it takes more than {seconds:.3g} s of CPU time")
-        return ProcessDied(f"it crashes the parser ({_describe_status(status)})")
+        description = f"exit status {status}"
+        with suppress(ValueError):
+            description = signal.Signals(-status).name
+        return ProcessDied(f"it crashes the parser ({description})")
 
     @contextmanager
     def watch(self, stop: threading.Event) -> Iterator[None]:
@@ -175,13 +178,6 @@ def _key(readable: Sequence[Path], bounds: Bounds, module: str) -> tuple[object,
     return (module, bounds, *folders)
 
 
-def _describe_status(status: int) -> str:
-    if status < 0:
-        with suppress(ValueError):
-            return signal.Signals(-status).name
-    return f"exit status {status}"
-
-
 def _start(module: str) -> subprocess.Popen[bytes]:
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     package_folder = str(Path(__file__).parents[3])
@@ -201,18 +197,13 @@ def _start(module: str) -> subprocess.Popen[bytes]:
         raise RecollectError(
             f"The process that reads files cannot start: {error.strerror} ({sys.executable})."
         ) from error
-    _enlarge_pipe(process)
-    return process
-
-
-def _enlarge_pipe(process: subprocess.Popen[bytes]) -> None:
-    """Let the process parse ahead while the parent stores."""
-    if sys.platform == "linux":
+    if sys.platform == "linux":  # let the process parse ahead while the parent stores
         import fcntl
 
         assert process.stdout is not None
         with suppress(OSError):
             fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return process
 
 
 # -- idle processes ----------------------------------------------------------
