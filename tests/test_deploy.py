@@ -17,8 +17,8 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from recollect import cli, settings
-from recollect.serve.http.checks.origins import is_allowed_host
-from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.http.hosts import is_allowed_host
+from recollect.serve.http.service import Service
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -52,7 +52,7 @@ def check_command(words: list[str]) -> argparse.Namespace:
 def is_own_host(name: str) -> bool:
     """Whether a server in a container answers to this Host header."""
     port = int(test_container.environment()["RECOLLECT_PORT"])
-    return is_allowed_host(name, ServiceConfig(host="0.0.0.0", port=port))
+    return is_allowed_host(name, port, ())
 
 
 # -- compose ---

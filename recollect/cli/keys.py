@@ -31,13 +31,13 @@ from recollect.serve.identity.accounts import (
     REVOKED,
     is_valid,
     key_state,
+    live_sessions,
     new_key,
     require_name,
     revoke,
     rotate,
 )
 from recollect.serve.identity.principal import SCOPES
-from recollect.serve.identity.sessions import live_sessions
 from recollect.serve.mcp.toolsets import TOOLSETS
 from recollect.settings import default_user
 from recollect.store.api_keys import COLUMNS, SESSION_COLUMNS, ApiKey, ApiKeys

@@ -205,8 +205,8 @@ def define_worker(command: argparse.ArgumentParser) -> None:
 def run_worker(arguments: argparse.Namespace) -> int:
     from recollect.jobs.system import JobSystem
     from recollect.places import change_signals, shared_database
+    from recollect.serve.http import logs
     from recollect.serve.http.libraries import Libraries
-    from recollect.serve.http.monitoring import logs
 
     lanes = _parse_lanes(arguments.jobs)
     if arguments.concurrency is not None and arguments.concurrency < 1:

@@ -25,9 +25,9 @@ from recollect.serve.console import (
     search_fragments,
 )
 from recollect.serve.console.settings import pages as settings_pages
-from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.edge import Edge
-from recollect.serve.http.error_responses import ERROR_SCHEMA, add_exception_handlers
+from recollect.serve.http.responses import ERROR_SCHEMA, add_exception_handlers
+from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.http.service import Service
 from recollect.serve.mcp import streamable_http as mcp
 from recollect.serve.rest import (

@@ -27,14 +27,14 @@ from recollect.errors import InvalidInput, LockedLibrary, RecollectError
 from recollect.places import keys
 from recollect.serve import memory
 from recollect.serve.app import make_app
-from recollect.serve.http.checks.hosts import is_loopback
+from recollect.serve.http import logs
 from recollect.serve.http.client_connections import (
     ConnectionConfig,
     HttpProtocol,
     OpenConnections,
     WebSocketProtocol,
 )
-from recollect.serve.http.monitoring import logs
+from recollect.serve.http.hosts import is_loopback
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.workers import Supervisor
 from recollect.settings import (

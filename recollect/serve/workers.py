@@ -24,7 +24,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from recollect.errors import RecollectError
-from recollect.serve.http.monitoring import logs
+from recollect.serve.http import logs
 from recollect.settings import LIMITS
 from recollect.stop_signal import StopSignal
 

@@ -8,8 +8,8 @@ import pytest
 from http_service import server
 
 from recollect.errors import InvalidInput
-from recollect.serve.http.checks import limits
-from recollect.serve.http.checks.hosts import client_address
+from recollect.serve.http import limits
+from recollect.serve.http.hosts import client_address
 from recollect.serve.http.service import ServiceConfig
 
 PROXIES = ("10.0.0.0/8", "::1")

@@ -27,9 +27,8 @@ import pytest
 from http_service import Server, server
 
 from recollect.serve import server as server_module
-from recollect.serve.http import client_connections
-from recollect.serve.http.checks import exchange, http_exchange
-from recollect.serve.http.checks.connections import WaitingRoom
+from recollect.serve.http import client_connections, edge
+from recollect.serve.http.limits import WaitingRoom
 from recollect.settings import LIMITS
 
 PATIENCE = 60.0
@@ -112,8 +111,7 @@ def listening(instance: Server) -> Iterator[Address]:
 def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Target]:
     monkeypatch.setattr(server_module, "LIMITS", SMALL)
     monkeypatch.setattr(client_connections, "LIMITS", SMALL)
-    monkeypatch.setattr(exchange, "LIMITS", SMALL)
-    monkeypatch.setattr(http_exchange, "LIMITS", SMALL)
+    monkeypatch.setattr(edge, "LIMITS", SMALL)
     with server(tmp_path) as instance:
         key = instance.key()
         with listening(instance) as address:
@@ -172,7 +170,7 @@ def test_empty_lines_do_not_keep_a_connection_open(
 
 def test_a_body_has_a_minimal_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = replace(LIMITS, body_seconds=0.05, body_bytes_per_second=1_000)
-    monkeypatch.setattr(http_exchange, "LIMITS", limits)
+    monkeypatch.setattr(edge, "LIMITS", limits)
     statuses = []
 
     async def receive() -> dict[str, Any]:

@@ -23,8 +23,8 @@ from starlette.testclient import TestClient
 import recollect
 from recollect.jobs.importing import ImportHandler
 from recollect.serve.app import make_app
-from recollect.serve.http import jobs
-from recollect.serve.http.jobs import DONE, FAILED, QUEUED, ImportJob, safe_name
+from recollect.serve.http import import_jobs as jobs
+from recollect.serve.http.import_jobs import DONE, FAILED, QUEUED, ImportJob, safe_name
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.rest import import_routes
 from recollect.settings import LIMITS, default_user

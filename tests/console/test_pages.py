@@ -22,7 +22,7 @@ from recollect.model.search import Filter
 from recollect.serve.console import pages
 from recollect.serve.console.templating import project_name, short_time
 from recollect.serve.http import assets
-from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.responses import Problem
 from recollect.serve.http.service import Service
 
 PART = {"X-Recollect-Fragment": "part"}

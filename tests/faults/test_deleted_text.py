@@ -29,9 +29,8 @@ from recollect.model.receipts import FileReceipt
 from recollect.model.search import Filter
 from recollect.places import keys, library_file
 from recollect.serve.http.service import Service
-from recollect.serve.identity.accounts import new_key
+from recollect.serve.identity.accounts import new_key, new_session
 from recollect.serve.identity.principal import Principal
-from recollect.serve.identity.sessions import new_session
 from recollect.store.base import Store
 from recollect.store.sqlite import sealing
 from recollect.store.sqlite.connection import connect

@@ -23,7 +23,7 @@ from recollect.importers.sandbox import files, process
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.jobs.importing import ImportHandler
 from recollect.jobs.runner import Runner
-from recollect.serve.http.jobs import DONE, QUEUED, RUNNING
+from recollect.serve.http.import_jobs import DONE, QUEUED, RUNNING
 from recollect.serve.http.service import Service
 from recollect.store.shared.database import SharedDatabase, Tables
 from recollect.store.shared.jobs import TABLES, Jobs

@@ -21,9 +21,8 @@ from recollect.errors import NotFound, ReadOnlyLibrary
 from recollect.places import keys, library_file
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.identity.accounts import check, new_key
+from recollect.serve.identity.accounts import check, check_session, new_key, new_session
 from recollect.serve.identity.principal import Principal
-from recollect.serve.identity.sessions import check_session, new_session
 from recollect.store.sqlite.connection import Connection
 
 

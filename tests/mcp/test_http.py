@@ -40,7 +40,7 @@ from wire import (
 )
 
 from recollect.serve.app import make_app
-from recollect.serve.http.search_turns import searches_at_once
+from recollect.serve.http.edge import searches_at_once
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key
 from recollect.serve.mcp import calls, conversation_search, streamable_http

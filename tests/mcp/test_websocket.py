@@ -35,8 +35,7 @@ from wire import (
     text_of,
 )
 
-from recollect.serve.http import client_connections
-from recollect.serve.http.checks import exchange
+from recollect.serve.http import client_connections, edge
 from recollect.serve.identity.accounts import revoke
 from recollect.serve.mcp import calls, websocket
 from recollect.settings import LIMITS
@@ -347,7 +346,7 @@ def test_an_oversized_handshake_is_answered_and_closed(ann: HttpUser, header: st
 def test_a_revoked_key_closes_the_connection(
     web: Web, ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
     with connect_as(ann) as client:
         assert client.ask(message("ping"))["result"] == {}
         keys = web.world.service.keys
@@ -360,7 +359,7 @@ def test_a_revoked_key_closes_the_connection(
 def test_an_answer_is_not_sent_to_a_revoked_key(
     web: Web, ann: HttpUser, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
     probe.hold()
     with connect_as(ann) as client:
         client.send(call())

@@ -32,12 +32,12 @@ from starlette.testclient import TestClient
 
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.serve.app import make_app
+from recollect.serve.http import edge
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.checks import exchange
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key, revoke
 from recollect.serve.identity.auth import Unauthorized, credential
-from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
+from recollect.serve.identity.principal import BadToken, JwtSettings
 from recollect.serve.identity.tokens import MAX_AGE_SECONDS, RETRY_SECONDS, Tokens
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -389,7 +389,7 @@ def test_a_stream_ends_when_its_key_is_revoked(
     user: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(exchange, "RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
     headers = key(user=user)
 
     @app.get("/stream")

@@ -19,14 +19,13 @@ from starlette.testclient import TestClient
 from recollect.errors import SearchTimeout
 from recollect.library import Library
 from recollect.serve.app import make_app
-from recollect.serve.http import search_turns
+from recollect.serve.http import edge
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.checks import exchange, http_exchange
-from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.checks.origins import is_allowed_host, is_local_path, is_same_origin
+from recollect.serve.http.hosts import is_allowed_host, is_local_path, is_same_origin
+from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.service import Service, ServiceConfig
+from recollect.serve.identity.accounts import new_session
 from recollect.serve.identity.principal import Principal
-from recollect.serve.identity.sessions import new_session
 from recollect.settings import LIMITS
 
 HERE = "http://127.0.0.1:8765"
@@ -107,20 +106,28 @@ def test_a_request_without_a_host_header_is_rejected(app: FastAPI) -> None:
 
 def test_allowed_host_names_match_with_their_port() -> None:
     config = ServiceConfig(public_hosts=("notes.example", "other.example:8443"))
-    assert is_allowed_host("notes.example", config)
-    assert is_allowed_host("Notes.Example:1234", config)
-    assert is_allowed_host("other.example:8443", config)
-    assert not is_allowed_host("other.example", config)
-    assert not is_allowed_host("a.notes.example", config)
+    assert is_allowed_host("notes.example", config.port, config.public_hosts)
+    assert is_allowed_host("Notes.Example:1234", config.port, config.public_hosts)
+    assert is_allowed_host("other.example:8443", config.port, config.public_hosts)
+    assert not is_allowed_host("other.example", config.port, config.public_hosts)
+    assert not is_allowed_host("a.notes.example", config.port, config.public_hosts)
 
 
 def test_the_address_of_the_connection_is_an_allowed_host() -> None:
     config = ServiceConfig(host="0.0.0.0")
-    assert is_allowed_host("192.0.2.7:8765", config, ("192.0.2.7", 8765))
-    assert is_allowed_host("[2001:db8::1]:8765", config, ("2001:db8::1", 8765))
-    assert not is_allowed_host("192.0.2.8:8765", config, ("192.0.2.7", 8765))
-    assert not is_allowed_host("192.0.2.7:80", config, ("192.0.2.7", 8765))
-    assert not is_allowed_host("evil.example:8765", config, ("192.0.2.7", 8765))
+    assert is_allowed_host("192.0.2.7:8765", config.port, config.public_hosts, ("192.0.2.7", 8765))
+    assert is_allowed_host(
+        "[2001:db8::1]:8765", config.port, config.public_hosts, ("2001:db8::1", 8765)
+    )
+    assert not is_allowed_host(
+        "192.0.2.8:8765", config.port, config.public_hosts, ("192.0.2.7", 8765)
+    )
+    assert not is_allowed_host(
+        "192.0.2.7:80", config.port, config.public_hosts, ("192.0.2.7", 8765)
+    )
+    assert not is_allowed_host(
+        "evil.example:8765", config.port, config.public_hosts, ("192.0.2.7", 8765)
+    )
 
 
 # -- Origin ---
@@ -225,11 +232,11 @@ def test_a_simple_request_with_a_cookie_needs_an_origin(
 
 def test_the_origin_behind_a_proxy_is_the_base_url() -> None:
     config = ServiceConfig(base_url="https://notes.example", public_hosts=("notes.example",))
-    assert is_same_origin("https://notes.example", "notes.example", config)
-    assert is_same_origin("https://notes.example", "127.0.0.1:8765", config)
-    assert is_same_origin("https://notes.example:443", "notes.example", config)
-    assert not is_same_origin("http://notes.example", "127.0.0.1:8765", config)
-    assert not is_same_origin("https://notes.example.evil", "notes.example", config)
+    assert is_same_origin("https://notes.example", "notes.example", config.base_url)
+    assert is_same_origin("https://notes.example", "127.0.0.1:8765", config.base_url)
+    assert is_same_origin("https://notes.example:443", "notes.example", config.base_url)
+    assert not is_same_origin("http://notes.example", "127.0.0.1:8765", config.base_url)
+    assert not is_same_origin("https://notes.example.evil", "notes.example", config.base_url)
 
 
 # -- CORS ---
@@ -286,9 +293,7 @@ def test_a_configured_origin_cannot_use_the_cookie_of_the_console(
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        http_exchange, "LIMITS", replace(LIMITS, request_bytes=1_000, upload_bytes=5_000)
-    )
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, request_bytes=1_000, upload_bytes=5_000))
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -324,7 +329,7 @@ def test_an_invalid_content_length_is_rejected(app: FastAPI, length: str) -> Non
 def test_a_body_that_never_arrives_times_out(
     probe_client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_exchange, "LIMITS", replace(LIMITS, body_seconds=0.01))
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, body_seconds=0.01))
     answer = asyncio.run(raw(probe_client.app, "POST", "/probe", body=None))
     assert (answer.status, answer.json["error"]["code"]) == (408, "REQUEST_TIMEOUT")
 
@@ -336,7 +341,7 @@ def test_a_body_that_never_arrives_times_out(
 def test_too_many_concurrent_requests_get_a_retry_after(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "LIMITS", replace(LIMITS, requests_at_once=0))
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, requests_at_once=0))
     answer = client.get("/openapi.json")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert client.get("/healthz").status_code == 200
@@ -562,13 +567,13 @@ def test_only_a_few_searches_run_at_once(app: FastAPI, monkeypatch: pytest.Monke
         return [answer.status for answer in await asyncio.gather(*requests)]
 
     assert asyncio.run(ask()) == [200] * 24
-    assert 1 <= highest <= search_turns.searches_at_once()
+    assert 1 <= highest <= edge.searches_at_once()
 
 
 def test_a_search_that_waits_too_long_for_its_turn_gets_a_retry_after(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_turns, "LIMITS", replace(LIMITS, search_wait_seconds=0.01))
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, search_wait_seconds=0.01))
     started, proceed = threading.Semaphore(0), threading.Event()
 
     def slow(*_: object, **__: object) -> None:
@@ -581,7 +586,7 @@ def test_a_search_that_waits_too_long_for_its_turn_gets_a_retry_after(
     async def ask() -> tuple[int, str | None]:
         first = [
             asyncio.ensure_future(raw(app, "GET", "/api/v1/search", query="q=walrus"))
-            for _ in range(search_turns.searches_at_once())
+            for _ in range(edge.searches_at_once())
         ]
         for _ in first:
             await asyncio.to_thread(started.acquire, timeout=30)

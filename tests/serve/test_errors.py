@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from recollect import errors
 from recollect.language.queries.query import MalformedQuery
 from recollect.library import Library
-from recollect.serve.http.error_responses import CODES, ERROR_SCHEMA, Problem
-from recollect.serve.http.monitoring.logs import JsonFormatter
+from recollect.serve.http.logs import JsonFormatter
+from recollect.serve.http.responses import CODES, ERROR_SCHEMA, Problem
 from recollect.serve.identity.principal import Forbidden
 
 pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -10,9 +10,8 @@ import pytest
 
 from recollect.cli import main
 from recollect.places import keys
-from recollect.serve.identity.accounts import check, new_key
+from recollect.serve.identity.accounts import check, check_session, new_key, new_session
 from recollect.serve.identity.principal import Principal
-from recollect.serve.identity.sessions import check_session, new_session
 
 
 @pytest.fixture

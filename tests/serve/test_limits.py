@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from recollect.serve.http import assets
-from recollect.serve.http.checks.limits import ANONYMOUS, CHAT, READ, STATIC, Buckets, Limiter
+from recollect.serve.http.limits import ANONYMOUS, CHAT, READ, STATIC, Buckets, Limiter
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.auth import FAILURES_PER_MINUTE
 

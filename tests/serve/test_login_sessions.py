@@ -19,19 +19,20 @@ from recollect.errors import InvalidInput, NotFound
 from recollect.places import keys as keys_of
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.identity.accounts import check, new_key, rotate
-from recollect.serve.identity.auth import Authenticator
-from recollect.serve.identity.jwt_settings import JwtSettings
-from recollect.serve.identity.principal import Principal
-from recollect.serve.identity.sessions import (
+from recollect.serve.identity.accounts import (
     PLAIN_COOKIE,
     SECURE_COOKIE,
+    check,
     check_session,
     cookie_values,
     live_sessions,
+    new_key,
     new_session,
+    rotate,
     shorten_address,
 )
+from recollect.serve.identity.auth import Authenticator
+from recollect.serve.identity.principal import JwtSettings, Principal
 from recollect.store.api_keys import MAX_SESSIONS_EACH_USER, ApiKeys
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0"

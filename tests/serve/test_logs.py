@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect.serve.http.monitoring import logs
+from recollect.serve.http import logs
 
 
 class Stream(io.StringIO):

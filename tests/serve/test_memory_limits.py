@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from recollect.serve import memory
-from recollect.serve.http import search_turns
+from recollect.serve.http import edge
 from recollect.settings import LIMITS
 
 
@@ -43,6 +43,6 @@ def test_without_glibc_memory_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
 def test_few_processors_run_few_searches(
     monkeypatch: pytest.MonkeyPatch, processors: int, limit: int, searches: int
 ) -> None:
-    monkeypatch.setattr(search_turns.os, "cpu_count", lambda: processors)
-    monkeypatch.setattr(search_turns, "LIMITS", replace(LIMITS, searches_at_once=limit))
-    assert search_turns.searches_at_once() == searches
+    monkeypatch.setattr(edge.os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(edge, "LIMITS", replace(LIMITS, searches_at_once=limit))
+    assert edge.searches_at_once() == searches

@@ -35,8 +35,8 @@ from upstream import (
 from recollect.library import Library
 from recollect.model.documents import Document, Passage
 from recollect.serve.http.service import Service
+from recollect.serve.identity.accounts import new_session
 from recollect.serve.identity.principal import Principal
-from recollect.serve.identity.sessions import new_session
 from recollect.serve.server import _Server
 from recollect.settings import default_user
 from recollect.settings import place as library_place

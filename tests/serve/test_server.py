@@ -29,7 +29,7 @@ from recollect.serve import server as module
 from recollect.serve.http import client_connections
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.accounts import new_key, revoke
-from recollect.serve.identity.jwt_settings import JwtSettings
+from recollect.serve.identity.principal import JwtSettings
 from recollect.serve.server import require_keys, server_url
 from recollect.settings import LIMITS
 

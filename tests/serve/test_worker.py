@@ -22,7 +22,7 @@ from recollect.jobs.runner import HOST, Lane, Runner
 from recollect.jobs.secret_scan import SECRETS
 from recollect.jobs.system import JobSystem
 from recollect.places import shared_database
-from recollect.serve.http.jobs import DONE, QUEUED
+from recollect.serve.http.import_jobs import DONE, QUEUED
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import default_user
 from recollect.settings import place as library_place

@@ -12,8 +12,8 @@ from recollect.serve.console.tabs import CONVERSATIONS
 from recollect.serve.console.views.attachments import picture
 from recollect.serve.console.views.conversation_scans import find_in_conversation, list_questions
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import READ
 

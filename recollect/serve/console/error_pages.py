@@ -14,7 +14,7 @@ from recollect.errors import LIST_ADVICE, RecollectError
 from recollect.serve.console.request_params import ListFilters
 from recollect.serve.console.tabs import CONVERSATIONS, TABS
 from recollect.serve.console.templating import FRAGMENT_HEADER, page
-from recollect.serve.http.error_responses import (
+from recollect.serve.http.responses import (
     DEFAULT_MESSAGES,
     Problem,
     is_unexpected,

@@ -17,9 +17,9 @@ from recollect.capture.discovery import Discovery, discover
 from recollect.errors import InvalidInput
 from recollect.home_folder import USERS
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.hosts import is_loopback
-from recollect.serve.http.checks.limits import IMPORT
-from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.hosts import is_loopback
+from recollect.serve.http.limits import IMPORT
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, LOCAL, WRITE, Forbidden
 

@@ -21,8 +21,8 @@ from recollect.serve.console.views.message_views import WINDOW, open_conversatio
 from recollect.serve.console.views.receipt_views import list_receipts
 from recollect.serve.console.views.rows import ROWS, list_facets, list_rows
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import KNOWLEDGE, READ
 from recollect.serve.masking import mask_passage

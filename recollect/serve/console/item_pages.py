@@ -26,8 +26,8 @@ from recollect.serve.console.views.portraits import portrait
 from recollect.serve.console.views.text_windows import text_window
 from recollect.serve.http import routing  # noqa: F401  registers the path convertor `id`
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.route_policy import route_policy
-from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.responses import Problem
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE
 from recollect.serve.masking import mask_document
 from recollect.settings import LIMITS

@@ -15,17 +15,17 @@ from recollect.serve.console.error_pages import PageRoute
 from recollect.serve.console.tabs import CONVERSATIONS
 from recollect.serve.console.templating import html, render
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.route_policy import ANY_SCOPE, PUBLIC, route_policy
-from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.responses import Problem
+from recollect.serve.http.route_policy import ANY_SCOPE, PUBLIC, route_policy
 from recollect.serve.http.service import Service
-from recollect.serve.identity.auth import Unauthorized
-from recollect.serve.identity.principal import WRITE, Forbidden
-from recollect.serve.identity.sessions import (
+from recollect.serve.identity.accounts import (
     PLAIN_COOKIE,
     SECURE_COOKIE,
     cookie_values,
     live_sessions,
 )
+from recollect.serve.identity.auth import Unauthorized
+from recollect.serve.identity.principal import WRITE, Forbidden
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 

@@ -27,8 +27,8 @@ from recollect.serve.http import (
     routing,  # noqa: F401  registers the path convertor `id`
 )
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.checks.limits import STATIC
-from recollect.serve.http.checks.route_policy import PUBLIC, route_policy
+from recollect.serve.http.limits import STATIC
+from recollect.serve.http.route_policy import PUBLIC, route_policy
 from recollect.serve.identity.principal import READ
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)

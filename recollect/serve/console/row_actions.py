@@ -14,7 +14,7 @@ from recollect.serve.console.request_params import Filters
 from recollect.serve.console.tabs import CONVERSATIONS
 from recollect.serve.console.views.rows import row_index
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE
 

@@ -23,8 +23,8 @@ from recollect.serve.console.views.markup import rendering
 from recollect.serve.console.views.message_views import open_conversation
 from recollect.serve.console.views.rows import first_rows
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import KNOWLEDGE, READ
 

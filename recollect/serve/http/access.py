@@ -16,7 +16,7 @@ from fastapi import Depends, Request
 
 from recollect.errors import NotFound
 from recollect.library import Library
-from recollect.serve.http.checks.route_policy import RoutePolicy
+from recollect.serve.http.route_policy import RoutePolicy
 from recollect.serve.http.service import Service
 from recollect.serve.identity.principal import BUS, READ, WRITE, Forbidden, Principal
 from recollect.serve.threads import NO_THREAD

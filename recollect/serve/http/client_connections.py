@@ -1,7 +1,7 @@
 """The connections of clients: HTTP and WebSocket protocols that no client can use to block others.
 
 They extend those of uvicorn. A client that sends nothing, endless headers or a slow body is closed
-when others need its place (see `checks.connections`).
+when others need its place (see `limits.WaitingRoom`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
-from recollect.serve.http.checks.connections import WaitingRoom
-from recollect.serve.http.checks.hosts import client_network, is_in_networks
+from recollect.serve.http.hosts import client_network, is_in_networks
+from recollect.serve.http.limits import WaitingRoom
 from recollect.settings import LIMITS
 
 MAX_FRAGMENTS = 10_000  # frames of one WebSocket message
@@ -224,13 +224,6 @@ class HttpProtocol(HttpToolsProtocol):
     def _refuse(self, status: int, *headers: str) -> None:
         if self.transport.is_closing():
             return
-        lines = [
-            f"HTTP/1.1 {status} Refused",
-            *headers,
-            "Content-Length: 0",
-            "Connection: close",
-            "",
-            "",
-        ]
-        self.transport.write("\r\n".join(lines).encode("ascii"))
+        lines = [f"HTTP/1.1 {status} Refused", *headers, "Content-Length: 0", "Connection: close"]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode("ascii"))
         self.transport.close()

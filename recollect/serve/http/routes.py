@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute, JsonRoute, route_of_contract
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])

@@ -16,15 +16,14 @@ from recollect.errors import InvalidInput
 from recollect.jobs.runner import HOST
 from recollect.jobs.system import JobSystem
 from recollect.places import change_signals, keys, shared_database
-from recollect.serve.http.checks.hosts import parse_networks
-from recollect.serve.http.checks.limits import Limiter
 from recollect.serve.http.events import Events
-from recollect.serve.http.jobs import Imports
+from recollect.serve.http.hosts import parse_networks
+from recollect.serve.http.import_jobs import Imports, Tasks
 from recollect.serve.http.libraries import Libraries
-from recollect.serve.http.monitoring.metrics import Metrics
-from recollect.serve.http.tasks import Tasks
+from recollect.serve.http.limits import Limiter
+from recollect.serve.http.metrics import Metrics
 from recollect.serve.identity.auth import Authenticator
-from recollect.serve.identity.jwt_settings import JwtSettings
+from recollect.serve.identity.principal import JwtSettings
 from recollect.store.api_keys import ApiKeys
 
 _SCHEMES = ("http", "https")

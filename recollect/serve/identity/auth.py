@@ -25,14 +25,12 @@ from recollect.errors import (
     StoreBusy,
     StoreUnavailable,
 )
-from recollect.serve.http.checks.hosts import client_network, is_loopback
-from recollect.serve.http.checks.limits import Buckets
-from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
-from recollect.serve.http.monitoring import logs
-from recollect.serve.identity.accounts import check
-from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
-from recollect.serve.identity.principal import Principal
-from recollect.serve.identity.sessions import check_session, cookie_values, new_session
+from recollect.serve.http import logs
+from recollect.serve.http.hosts import client_network, is_loopback
+from recollect.serve.http.limits import Buckets
+from recollect.serve.http.responses import RETRY_SECONDS, Problem
+from recollect.serve.identity.accounts import check, check_session, cookie_values, new_session
+from recollect.serve.identity.principal import BadToken, JwtSettings, Principal
 from recollect.settings import LIMITS, default_user
 from recollect.store.api_keys import ApiKey, ApiKeys, KeysUnavailable, Session
 

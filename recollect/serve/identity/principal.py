@@ -1,10 +1,14 @@
-"""The principal of a request: whose library it uses, and what its credential allows."""
+"""The principal of a request: whose library it uses, and what its credential allows.
+
+And which tokens are accepted: verifying them takes modules that few servers need (see `tokens`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from recollect.errors import RecollectError
+from recollect import settings
+from recollect.errors import InvalidInput, RecollectError
 from recollect.model import sources
 from recollect.model.audience import Audience
 from recollect.model.documents import Summary
@@ -15,6 +19,7 @@ READ, WRITE, ADMIN = "read", "write", "admin"
 SCOPES = (READ, WRITE, ADMIN)
 CONVERSATIONS, BUS, KNOWLEDGE = "conversations", "bus", "knowledge"
 """The toolsets of routes. Those of MCP tools (`serve/mcp/toolsets.py`) include them."""
+MIN_SECRET_BYTES = 32
 LOCAL = "local"
 """The credential of requests that need none."""
 
@@ -79,3 +84,42 @@ def _join(names: frozenset[str]) -> str:
     if not names:
         return "none"
     return ", ".join(sorted(names))
+
+
+class BadToken(Exception):
+    """The token is not valid."""
+
+
+@dataclass(frozen=True, slots=True)
+class JwtSettings:
+    """Which tokens are accepted. Without a secret or keys, none are."""
+
+    secret: str = field(default="", repr=False)
+    keys: str = ""
+    """The URL of a JWKS, or a file with a JWKS or a public key in PEM."""
+    audience: str = ""
+    issuer: str = ""
+
+    @classmethod
+    def configured(cls) -> JwtSettings:
+        return cls(
+            settings.JWT_SECRET.get(),
+            settings.JWT_KEYS.get(),
+            settings.JWT_AUDIENCE.get(),
+            settings.JWT_ISSUER.get(),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.secret or self.keys)
+
+    def __post_init__(self) -> None:
+        if self.secret and len(self.secret.encode()) < MIN_SECRET_BYTES:
+            raise InvalidInput(
+                f"RECOLLECT_JWT_SECRET must have at least {MIN_SECRET_BYTES} bytes. "
+                "Create one with: openssl rand -hex 32"
+            )
+        if self.secret.lstrip().startswith(("-----BEGIN", "ssh-", "{")):
+            raise InvalidInput(
+                "RECOLLECT_JWT_SECRET contains a key, not a secret. "
+                "Set RECOLLECT_JWT_KEYS to the name of the key's file instead."
+            )

@@ -29,9 +29,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, StoreUnavailable
 from recollect.language.text import storable
-from recollect.serve.http.checks.hosts import is_loopback
-from recollect.serve.identity.jwt_settings import BadToken, JwtSettings
-from recollect.serve.identity.principal import READ, SCOPES, WRITE, Principal
+from recollect.serve.http.hosts import is_loopback
+from recollect.serve.identity.principal import READ, SCOPES, WRITE, BadToken, JwtSettings, Principal
 from recollect.settings import LIMITS
 
 log = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from starlette.types import Scope
 
 from recollect.errors import RecollectError, StoreBusy
 from recollect.knowledge.retrieval import parse_preferences
-from recollect.serve.http.checks import limits
-from recollect.serve.http.error_responses import Problem
+from recollect.serve.http import limits
+from recollect.serve.http.responses import Problem
 from recollect.serve.identity.principal import LOCAL, WRITE, Principal
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.client_sessions import Session, Sessions, is_key

@@ -28,10 +28,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from recollect.knowledge.retrieval import parse_preferences
-from recollect.serve.http.checks.limits import READ
-from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
-from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.json_response import encode_json
+from recollect.serve.http.limits import READ
+from recollect.serve.http.responses import Problem, encode_json
+from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.mcp import websocket
 from recollect.serve.mcp.calls import SESSION_HEADER, Caller
 from recollect.serve.mcp.client_sessions import Session

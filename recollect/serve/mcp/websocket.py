@@ -13,9 +13,9 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from recollect.knowledge.retrieval import parse_preferences
-from recollect.serve.http.checks import limits
-from recollect.serve.http.checks.route_policy import ANY_SCOPE, route_policy
-from recollect.serve.http.json_response import encode_json
+from recollect.serve.http import limits
+from recollect.serve.http.responses import encode_json
+from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
 from recollect.serve.mcp.calls import Caller, ServiceContext
 from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import TooManyCalls

@@ -12,12 +12,11 @@ from starlette.responses import Response
 from recollect import places
 from recollect.model.arguments import parse_moment
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import clamp
-from recollect.serve.identity.accounts import MAX_GRACE, new_key, revoke, rotate
+from recollect.serve.identity.accounts import MAX_GRACE, live_sessions, new_key, revoke, rotate
 from recollect.serve.identity.principal import ADMIN, CONVERSATIONS, READ, WRITE, Forbidden
-from recollect.serve.identity.sessions import live_sessions
 from recollect.serve.rest.schemas import RequestBody, ResponseBody, about
 from recollect.store.api_keys import Session, no_session
 from recollect.store.audit_log import KEY, Entry

@@ -19,8 +19,8 @@ from recollect.model.documents import Summary
 from recollect.model.edited_fields import without_edited_fields
 from recollect.model.search import Filter, Hit
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import clamp, clamp_page, created_status, not_found_as
 from recollect.serve.identity.principal import BUS, CONVERSATIONS, READ, WRITE

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from recollect.model.forgetting import Selection
 from recollect.places import record
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.rest.schemas import (

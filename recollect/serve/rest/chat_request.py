@@ -23,7 +23,7 @@ from starlette.datastructures import UploadFile
 
 from recollect.language.text import printable, truncate
 from recollect.model.documents import Json
-from recollect.serve.http.error_responses import Problem
+from recollect.serve.http.responses import Problem
 from recollect.serve.http.routing import content_type, parse_json
 from recollect.serve.rest.model_server import MAX_SESSION_LENGTH, NAMESPACE
 from recollect.serve.rest.schemas import about

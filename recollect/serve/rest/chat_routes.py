@@ -26,9 +26,8 @@ from recollect.model.audience import is_human_only
 from recollect.model.documents import Json, Passage
 from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.limits import CHAT
-from recollect.serve.http.error_responses import Problem, error_response
-from recollect.serve.http.json_response import encode_json, json_response
+from recollect.serve.http.limits import CHAT
+from recollect.serve.http.responses import Problem, encode_json, error_response, json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, READ, WRITE

@@ -23,8 +23,8 @@ from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import NO_CONVERSATION, Access, AccessTo
-from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import (
     clamp_page,

@@ -12,11 +12,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from recollect.model.receipts import Receipt
-from recollect.serve.http import jobs
+from recollect.serve.http import import_jobs as jobs
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.checks.limits import IMPORT
-from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import IMPORT
+from recollect.serve.http.responses import Problem, json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE

@@ -23,8 +23,8 @@ from recollect.knowledge.results import SOURCES, list_entry
 from recollect.knowledge.retrieval import parse_retrieval, preference
 from recollect.library import Library
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_status
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE, Forbidden, Principal

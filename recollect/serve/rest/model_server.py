@@ -10,9 +10,9 @@ from starlette.concurrency import run_in_threadpool
 
 from recollect.capture.proxy.upstream import SETTING, Headers, NoAnswer, Upstream
 from recollect.errors import InvalidInput
+from recollect.serve.http import logs
 from recollect.serve.http.access import Access
-from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.monitoring import logs
+from recollect.serve.http.responses import Problem
 from recollect.serve.identity.principal import LOCAL
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from recollect.capture.proxy.recording import ChatRequest, Recording
 from recollect.capture.proxy.upstream import NoAnswer, Upstream, response_headers
 from recollect.model.chat_messages import as_mapping, as_text, chat_messages
 from recollect.model.documents import Json
+from recollect.serve.http import logs
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.limits import CHAT
-from recollect.serve.http.error_responses import Problem
-from recollect.serve.http.monitoring import logs
+from recollect.serve.http.limits import CHAT
+from recollect.serve.http.responses import Problem
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, READ, WRITE

@@ -21,7 +21,7 @@ from recollect.model.documents import Json, Passage
 from recollect.model.fields import conversation_shape
 from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import NO_CONVERSATION, AccessTo
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import (
     created_status,

@@ -15,8 +15,8 @@ from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.limits import SEARCH
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.limits import SEARCH
+from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import clamp_page
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, Forbidden

@@ -15,10 +15,9 @@ from recollect.checkup import unreadable_libraries
 from recollect.errors import RecollectError
 from recollect.library import Library
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.checks.route_policy import PUBLIC
-from recollect.serve.http.error_responses import RETRY_SECONDS, Problem
 from recollect.serve.http.events import TooManyStreams
-from recollect.serve.http.json_response import json_response
+from recollect.serve.http.responses import RETRY_SECONDS, Problem, json_response
+from recollect.serve.http.route_policy import PUBLIC
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.service import Service
 from recollect.serve.identity.principal import ADMIN, CONVERSATIONS, KNOWLEDGE, READ, WRITE

@@ -26,7 +26,7 @@ from recollect.serve.console.settings.sections import (
 from recollect.serve.console.tabs import CONVERSATIONS
 from recollect.serve.console.templating import fragment, page, render
 from recollect.serve.http.access import Access, AccessTo
-from recollect.serve.http.checks.route_policy import route_policy
+from recollect.serve.http.route_policy import route_policy
 from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, READ, Forbidden
 from recollect.store.audit_log import SETTING, Entry

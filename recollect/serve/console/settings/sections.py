@@ -16,9 +16,8 @@ from recollect.library import Library
 from recollect.models import embeddings
 from recollect.serve.console.settings.secrets_found import find_links
 from recollect.serve.http.access import Access
-from recollect.serve.identity.accounts import BEING_REPLACED, VALID, key_state
+from recollect.serve.identity.accounts import BEING_REPLACED, VALID, key_state, live_sessions
 from recollect.serve.identity.principal import ADMIN, KNOWLEDGE, LOCAL, WRITE
-from recollect.serve.identity.sessions import live_sessions
 from recollect.store.api_keys import ApiKey
 from recollect.store.shared.exclusions import SharedExclusions
 from recollect.transfer.exclusion import FILES, MARKERS, read_patterns

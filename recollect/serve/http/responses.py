@@ -1,13 +1,19 @@
-"""Error responses. Errors of all routes have the same JSON body; browsers get a page."""
+"""JSON responses, and errors: those of all routes have the same body; browsers get a page.
+
+Stored text may contain lone surrogates, which UTF-8 cannot encode. Such a response is written in
+ASCII with escapes instead.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -16,10 +22,10 @@ from starlette.types import Scope
 
 from recollect import errors
 from recollect.language.text import iso, truncate
-from recollect.serve.http.json_response import json_response
-from recollect.serve.http.monitoring import logs
+from recollect.serve.http import logs
 from recollect.serve.identity.principal import Forbidden
 
+_OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_NON_STR_KEYS
 CODES = {
     400: "VALIDATION_ERROR",
     401: "UNAUTHORIZED",
@@ -67,6 +73,30 @@ _PUBLIC_MESSAGES: dict[type[Exception], str] = {
     "Try again in a few seconds.",
     errors.StoreUnavailable: "The database cannot be reached. Try again in a few seconds.",
 }
+
+
+def json_response(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A response with a JSON body. Datetimes are written as ISO 8601 in UTC."""
+    return Response(encode_json(value), status, dict(headers or {}), "application/json")
+
+
+def encode_json(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, default=_to_plain, option=_OPTIONS)
+    except orjson.JSONEncodeError:
+        return json.dumps(value, default=_to_plain, ensure_ascii=True, allow_nan=False).encode()
+
+
+def _to_plain(value: object) -> Any:
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 class Problem(HTTPException):

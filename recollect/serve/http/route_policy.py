@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from recollect.serve.http.checks import limits
+from recollect.serve.http import limits
 from recollect.serve.identity.principal import Forbidden, Principal
 
 SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
