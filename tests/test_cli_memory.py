@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 import pytest
+from memories import observe_all
 
 import recollect
 from recollect.cli import main
-from recollect.memory import backlog as observing
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def garden(place: str) -> None:
                 },
             ],
         )
-        assert observing.catch_up(library._store) == 1
+        assert observe_all(library) == 1
 
 
 @pytest.mark.usefixtures("garden")

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from memories import (
+    MASK,
+    Audience,
+    ConversationHit,
+    MemoryResults,
+    ObservationHit,
+    conversation_text,
+    observe_all,
+    save_observations,
+    search_json,
+    search_text,
+)
 from selection import few
 
 import recollect
+from recollect import Library
 from recollect.errors import InvalidInput, NotFound
-from recollect.language.text import storable
-from recollect.library import Library
-from recollect.memory import api, backlog
-from recollect.memory.formats import conversation_id, conversation_path
-from recollect.memory.observe import as_document, conversation_text
-from recollect.memory.rendering import (
-    OWN_LENGTH,
-    search_compact,
-    search_json,
-    search_text,
-    top_facts,
-)
-from recollect.memory.results import ConversationHit, MemoryFilter, MemoryResults, ObservationHit
-from recollect.model.audience import MASK, Audience
-from recollect.model.observations import Observation
-from recollect.settings import LIMITS
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
 SECRET = "the wombat code is 7261"
@@ -65,26 +59,6 @@ def add_conversation(
             for n, (role, text) in enumerate(texts)
         ],
     )
-
-
-def save_observations(library: Library, conversation: str, *observations: dict[str, Any]) -> None:
-    """Store these observations of a conversation."""
-    document = library.conversation(conversation)
-    rows = [
-        Observation(
-            **{
-                "type": "decision",
-                "conversation": conversation,
-                "project": document.project,
-                "lines": (7, 12),
-                "passages": tuple(passage.id for passage in document.passages),
-                "created_at": document.created_at,
-                **fields,
-            }
-        )
-        for fields in observations
-    ]
-    library._store.save_observations(conversation, document.version, as_document(document, rows))
 
 
 @pytest.fixture
@@ -159,9 +133,7 @@ def test_queries_may_have_operators_fields_and_punctuation(world: Library) -> No
     assert ids(world.memory.search("token before:2025-11-01")) == ["obs-5"]
     assert ids(world.memory.search('"token check" OR cookie')) == ["obs-2", "obs-4"]
     assert world.memory.search("!!").observations == ()
-    assert ids(world.memory.search("after:2025-12-01", MemoryFilter(concepts=["clock skew"]))) == [
-        "obs-2"
-    ]
+    assert ids(world.memory.search("after:2025-12-01", concepts=["clock skew"])) == ["obs-2"]
 
 
 IDENTIFIERS = ("ERR_AUTH_FAILED", "2026-03-05", "3.12.7")
@@ -317,21 +289,21 @@ def test_filters_of_observations_keep_the_nearest_and_the_unrelated_apart(
 ) -> None:
     monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
     world.index()
-    decisions = MemoryFilter(types=["decision"])
+    types = ["decision"]
     for query in ("xyzzyplugh", "which broker do the drones of the fleet use?"):
-        results = world.memory.search(query, decisions)
+        results = world.memory.search(query, types=types)
         assert (results.hits, results.total) == ((), 0), query
         assert 0 < len(results.nearest) <= 3
         assert "unrelated" not in results.note
-    note = world.memory.search("xyzzyplugh", decisions).note
+    note = world.memory.search("xyzzyplugh", types=types).note
     assert note == "No observation mentions “xyzzyplugh”."
     add_log(world, "log", is_observed=False)
-    assert world.memory.search("nobody", decisions).note == "No observation mentions “nobody”."
+    assert world.memory.search("nobody", types=types).note == "No observation mentions “nobody”."
 
 
 def test_a_note_says_why_a_filter_finds_nothing(world: Library) -> None:
     def note(**filters: Any) -> str:
-        results = world.memory.search("token", MemoryFilter(**filters))
+        results = world.memory.search("token", **filters)
         assert (results.hits, results.total) == ((), 0)
         return results.note
 
@@ -346,12 +318,8 @@ def test_a_note_says_why_a_filter_finds_nothing(world: Library) -> None:
 
 def test_filters_of_observations_find_no_exchanges(world: Library) -> None:
     add_log(world, "log", is_observed=False)
-    for filters in (
-        MemoryFilter(types=["bugfix"]),
-        MemoryFilter(concepts=["JWT"]),
-        MemoryFilter(files=["auth.ts"]),
-    ):
-        assert world.memory.search("3.12.7", filters).hits == ()
+    for filters in ({"types": ["bugfix"]}, {"concepts": ["JWT"]}, {"files": ["auth.ts"]}):
+        assert world.memory.search("3.12.7", **filters).hits == ()
 
 
 @pytest.mark.parametrize("is_observed", [False, True])
@@ -370,7 +338,7 @@ def test_a_pull_request_comes_before_line_numbers_and_rows(
             ],
         )
     if is_observed:
-        backlog.catch_up(library._store)
+        observe_all(library)
     for query in ("#212", "pull request #212", "What was #212 about?"):
         first, *others = library.memory.search(query).hits
         assert first.path == "/default/pr.jsonl" and others, query
@@ -385,10 +353,10 @@ def test_several_concepts_find_conversations_that_contain_all_of_them(world: Lib
         1,
     )
     assert results.conversations[0].lines is not None
-    for filters in (MemoryFilter(projects=["auth-service"]), MemoryFilter(before="2025-11-30")):
-        assert world.memory.search(["zebra", "rotate"], filters).conversations == ()
+    for filters in ({"projects": ["auth-service"]}, {"before": "2025-11-30"}):
+        assert world.memory.search(["zebra", "rotate"], **filters).conversations == ()
     with pytest.raises(InvalidInput, match="must be a string"):
-        world.memory.search(["zebra", "rotate"], MemoryFilter(types=["bugfix"]))
+        world.memory.search(["zebra", "rotate"], types=["bugfix"])
 
 
 def test_several_concepts_also_find_conversations_that_say_them_in_other_words(
@@ -552,63 +520,6 @@ def test_the_label_of_a_result_does_not_repeat_a_human_only_call(library: Librar
     assert f"[Ran {SECRET}, 1 line]" in library.memory.read("/p/s1.jsonl")
 
 
-# -- names ---------------------------------------------------------------------
-
-
-@given(st.text(min_size=1, max_size=60), st.text(min_size=1, max_size=60))
-def test_every_id_can_be_read_back_from_its_path(project: str, id_: str) -> None:
-    path = conversation_path(project, id_)
-    assert path.isprintable() and "`" not in path and path.count("/") == 2
-    assert conversation_id(path) == storable(id_)
-
-
-def test_a_list_shows_the_fact_that_has_words_of_the_query() -> None:
-    facts = (
-        "Nothing of note happened here at all, and the same goes for the days before.",
-        "The token is rotated. " + "word " * 60,
-        "And more.",
-    )
-    hit = ObservationHit(
-        Observation("obs-1", "decision", "T", "c", (), facts=facts),
-        "/p/c.jsonl",
-        terms=("rotated",),
-    )
-    (excerpt,) = top_facts(hit)
-    assert excerpt.startswith("The token is rotated.") and excerpt.endswith("…")
-    assert len(excerpt) < OWN_LENGTH
-    text = search_text(MemoryResults("observations", (hit,), total=1), "token")
-    assert len(text) // 4 < 70
-    long = replace(hit.observation, title="T " + "long " * 15)
-    assert top_facts(hit._replace(observation=long, terms=("long",))) == []
-
-
-def test_statements_come_before_questions_and_what_was_done() -> None:
-    facts = (
-        "Modified src/token.ts (+1 −1)",
-        "Ran `npm test token`: passed",
-        "Why is the token rejected?",
-        "The clock was wrong",
-    )
-    observation = Observation("obs-1", "decision", "Fix the check", "c", (), facts=facts)
-    hit = ObservationHit(observation, "/p/c.jsonl", terms=("token",))
-    assert top_facts(hit)[0] == "The clock was wrong"
-
-
-def compact_line(observation: Observation) -> str:
-    hit = ObservationHit(observation, "/p/c.jsonl")
-    return search_compact(MemoryResults("observations", (hit,), total=1), "x")
-
-
-def test_a_compact_line_shortens_a_long_title_for_the_best_fact() -> None:
-    title = "Certificates expired tonight although the manager was running on all of the hosts"
-    fact = "The token of the DNS provider became invalid when the account was moved"
-    observation = Observation("obs-1", "bugfix", title, "c", (), facts=(fact,))
-    short_title = "Certificates expired tonight although the manager was running…"
-    assert compact_line(observation) == f"obs-1 unknown bugfix: {short_title} · {fact}"
-    observation = replace(observation, title="The token of the DNS provider…")
-    assert compact_line(observation) == f"obs-1 unknown bugfix: {fact}"
-
-
 # -- timeline ------------------------------------------------------------------
 
 
@@ -713,7 +624,7 @@ def grow(library: Library, length: int) -> None:
         "test", "s", project="/home/me/tides", updated_at=DAY, passages=tuple(passages)
     )
     library._store.save([document])
-    backlog.catch_up(library._store)
+    observe_all(library)
 
 
 def test_ids_of_observations_stay_valid_while_a_session_grows(library: Library) -> None:
@@ -749,7 +660,7 @@ def test_a_deleted_observation_is_never_made_again(library: Library) -> None:
             },
         ],
     )
-    backlog.catch_up(library._store)
+    observe_all(library)
     before = observation_ids(library, "roses", "tomatoes")
     deleted_id = library.memory.search("roses").observations[0].observation.id
     library.memory.forget([deleted_id], confirm=True)
@@ -768,9 +679,9 @@ def test_a_deleted_observation_is_never_made_again(library: Library) -> None:
             )
         ]
     )
-    assert backlog.catch_up(library._store) == 1
+    assert observe_all(library) == 1
     library._store.reset_observations()
-    assert backlog.catch_up(library._store) == 1
+    assert observe_all(library) == 1
     after = observation_ids(library, "roses", "tomatoes")
     assert deleted_id not in after and before - {deleted_id} <= after
     assert "We decided to prune" in library.memory.read("/default/s1.jsonl")
@@ -806,9 +717,8 @@ def test_conversations_are_deleted_by_project_and_days(
 
 @pytest.mark.both_stores
 def test_the_preview_of_a_project_counts_all_of_many_conversations(
-    library: Library, monkeypatch: pytest.MonkeyPatch
+    library: Library,
 ) -> None:
-    monkeypatch.setattr(api, "LIMITS", replace(LIMITS, page_size=3))
     names = [f"c{number}" for number in range(7)] + ["long" * 200]
     for number, name in enumerate(names):
         add_conversation(library, name, at=DAY - timedelta(days=number % 2))

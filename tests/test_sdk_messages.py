@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from recollect.library import Library
-from recollect.model.search import SearchOptions
+from recollect import Library, SearchOptions
 
 OPENAI: list[dict[str, Any]] = [
     {"role": "user", "content": [{"type": "text", "text": "Rain in Rome?"}]},

@@ -13,6 +13,13 @@ from recollect.serve.mcp.context import Context, LocalContext, LocalLibrary
 from recollect.serve.mcp.protocol import Dispatcher
 
 
+def definitions(catalog: Catalog | str) -> dict[str, Any]:
+    """The definitions of the tools of a catalog or profile, by their names."""
+    if isinstance(catalog, str):
+        catalog = Catalog(catalog)
+    return {tool["name"]: tool for tool in catalog.listing()}
+
+
 class Caller:
     """A client that calls the tools of some toolsets; an agent by default."""
 

@@ -13,10 +13,11 @@ from recollect.knowledge.item_search import ItemSearch
 from recollect.knowledge.options import KnowledgeOptions, kind_of, parse_texts
 from recollect.knowledge.reading import PAGE_SIZE, Reading, transcript_page, whole_transcript
 from recollect.knowledge.result_pages import ResultHistory
-from recollect.knowledge.retrieval import Retrieval
+from recollect.knowledge.retrieval import Retrieval, parse_retrieval
 from recollect.knowledge.units import StoredChunks
 from recollect.language import transcript
 from recollect.language.text import storable, truncate
+from recollect.model.arguments import with_arguments
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Summary
 from recollect.model.kinds import CHARACTER, MEDIA, PROMPT
@@ -42,13 +43,15 @@ class Knowledge:
         *,
         audience: Audience = Audience.PERSON,
         history: ResultHistory | None = None,
+        **arguments: Any,
     ) -> dict[str, Json]:
         """A page of one list of everything that matches. Raises InvalidInput.
 
-        With a `history`, results that it contains are skipped. If there are no others, they are
-        returned again.
+        The other arguments are those of KnowledgeOptions: `search("tram", sources=["notes"],
+        limit=5)`. With a `history`, results that it contains are skipped. If there are no others,
+        they are returned again.
         """
-        options = options or KnowledgeOptions()
+        options = with_arguments(options or KnowledgeOptions(), arguments)
         return self._item_search.search(query, options, audience, history)
 
     # -- reading ---
@@ -63,15 +66,17 @@ class Knowledge:
         page: int = 1,
         page_size: int = PAGE_SIZE,
         whole_answer: bool = False,
+        **options: Any,
     ) -> dict[str, Json]:
         """An item and as much of its text as `retrieval` asks for; by default all of it.
 
-        `page` and `page_size` are for the messages of a conversation. `max_tokens` is the budget of
-        the text; with `whole_answer`, of the answer as JSON, except that it always has some text.
-        Raises NotFound.
+        The other arguments are those of Retrieval: `get("notes", id, mode="chunk")`. `page` and
+        `page_size` are for the messages of a conversation. `max_tokens` is the budget of the text;
+        with `whole_answer`, of the answer as JSON, except that it always has some text. Raises
+        NotFound, InvalidInput.
         """
         about = self.find(source, id)
-        retrieval = retrieval or Retrieval(mode="full")
+        retrieval = retrieval or parse_retrieval(options, {}, "full")
         reading = Reading(self._store, self._meaning, about, retrieval, audience, whole_answer)
         return reading.answer(page, page_size)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.index.meaning import Meaning
@@ -44,6 +45,7 @@ from recollect.memory.results import (
 )
 from recollect.memory.search import search_concept, search_conversations, search_observations
 from recollect.memory.superseding import find_successors, promote
+from recollect.model.arguments import with_arguments
 from recollect.model.audience import Audience
 from recollect.model.documents import Summary
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
@@ -90,14 +92,16 @@ class Memory:
         limit: int = DEFAULT_LIMIT,
         audience: Audience = Audience.PERSON,
         now: datetime | None = None,
+        **conditions: Any,
     ) -> MemoryResults:
         """Find what was said of one concept, or conversations that contain two to five concepts.
 
         One concept finds observations, and exchanges that no observation was made of. Filters on
         types, concepts or files find observations only. The best come first. Days are those of this
-        computer's time zone, or of the zone of `now`. Raises InvalidInput.
+        computer's time zone, or of the zone of `now`. The other arguments are those of
+        MemoryFilter: `search("tokens", types=["decision"])`. Raises InvalidInput.
         """
-        filters = filters or MemoryFilter()
+        filters = with_arguments(filters or MemoryFilter(), conditions)
         options = SearchOptions(
             mode,
             limit=max(1, min(limit, MAX_LIMIT)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -104,6 +105,17 @@ def require_text(value: str, name: str) -> None:
 def _names_of_tags(tags: Iterable[str]) -> tuple[str, ...]:
     names = (tag.strip() for tag in parse_names(tags, "tags"))
     return tuple(name for name in names if name)
+
+
+def with_arguments(options: Any, arguments: Mapping[str, Any]) -> Any:
+    """A dataclass with the arguments of a call in place of its own. Raises InvalidInput."""
+    names = [field.name for field in fields(options)]
+    for name in arguments:
+        if name not in names:
+            raise InvalidInput(
+                f"There is no argument {truncate(name, 80)!r}. Use {', '.join(names)}."
+            )
+    return replace(options, **arguments)
 
 
 def metadata_changes(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from states import settle
 
 from recollect.importers.items import Cue, with_cues, with_fields, with_text
-from recollect.knowledge.options import KnowledgeOptions
 from recollect.knowledge.result_pages import ResultHistory
 from recollect.knowledge.retrieval import parse_retrieval
+from recollect.language.chunking import count_tokens
 from recollect.library import Library
 from recollect.model.audience import Audience
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
+from recollect.serve.mcp.client_sessions import Session
+
+__all__ = ["Audience", "Cue", "Session", "count_tokens"]
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 FIELDS = {
@@ -63,12 +67,14 @@ def note(
     return with_text(document, text)
 
 
-def media(item_id: str, text: str, kind: str = "pdf", days: int = 0) -> Document:
+def media(
+    item_id: str, text: str, kind: str = "pdf", days: int = 0, pages: Sequence[int] = ()
+) -> Document:
     at = NOW - timedelta(days=days)
     metadata = {"media_type": kind, "url": "https://example.org/x"}
     times = {"created_at": at, "updated_at": at}
     document = Document("media", item_id, item_id, MEDIA, metadata=metadata, **times)
-    return with_text(document, text)
+    return with_text(document, text, pages)
 
 
 def video(item_id: str, cues: list[Cue]) -> Document:
@@ -99,9 +105,7 @@ def search_page(
     **options: Any,
 ) -> dict[str, Any]:
     settle(library)
-    return library.knowledge.search(
-        query, KnowledgeOptions(**options), audience=audience, history=history
-    )
+    return library.knowledge.search(query, audience=audience, history=history, **options)
 
 
 def search(library: Library, query: str, **options: Any) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from knowledge_items import (
     FIELDS,
     ITEMS,
     NOW,
+    Session,
     character,
     get,
     media,
@@ -29,9 +30,8 @@ from selection import few
 from states import settle
 
 import recollect
+from recollect import Library
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.library import Library
-from recollect.serve.mcp.client_sessions import Session
 
 # -- results ------------------------------------------------------------------
 

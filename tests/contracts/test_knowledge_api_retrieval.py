@@ -11,17 +11,24 @@ import pytest
 from clauses import proves
 from hypothesis import given
 from hypothesis import strategies as st
-from knowledge_items import COAST, ITEMS, get, media, note, prompt, save, search, video
+from knowledge_items import (
+    COAST,
+    ITEMS,
+    Audience,
+    Cue,
+    count_tokens,
+    get,
+    media,
+    note,
+    prompt,
+    save,
+    search,
+    video,
+)
 from selection import few
 
+from recollect import Library, Passage
 from recollect.errors import InvalidInput, NotFound
-from recollect.importers.items import Cue, with_text
-from recollect.knowledge.retrieval import LONGEST_ANSWER, Retrieval, parse_retrieval
-from recollect.language.chunking import count_tokens
-from recollect.library import Library
-from recollect.model.audience import Audience
-from recollect.model.documents import Document, Passage
-from recollect.model.kinds import MEDIA
 
 # -- locations ----------------------------------------------------------------
 
@@ -106,8 +113,7 @@ FILLER = "Nothing is said here. " * 20
 def test_a_page_is_that_of_the_match(library: Library) -> None:
     slides = [f"Slide {n} is about the {word}.\n\n" for n, word in enumerate(ANIMALS, 1)]
     starts = [len("".join(slides[:n])) for n in range(len(slides))]
-    deck = Document("media", "deck.pptx", "deck", MEDIA, metadata={"media_type": "pptx"})
-    save(library, with_text(deck, "".join(slides), starts))
+    save(library, media("deck.pptx", "".join(slides), "pptx", pages=starts))
     for page, word in enumerate(ANIMALS, 1):
         (hit,) = search(library, f'"{word}"', sources=["media"])
         assert hit["loc"]["page"] == page
@@ -354,7 +360,7 @@ def test_an_item_over_the_length_limit_is_returned_in_pages(library: Library) ->
     parts, offset = [], 0
     while True:
         answer = get(library, "notes", "Long", mode="full", offset=offset)
-        assert len(answer["content"]) <= LONGEST_ANSWER
+        assert len(answer["content"]) <= 100_000
         parts.append(answer["content"])
         assert answer["page"]["total"] == len(text)
         if answer["page"]["next_offset"] is None:
@@ -400,8 +406,8 @@ def test_pages_of_an_item_with_human_only_parts_neither_repeat_nor_skip(
     save(library, replace(note("Sea", ""), passages=tuple(passages)))
     text, offset = "", 0
     while offset is not None:
-        retrieval = Retrieval(mode="full", max_tokens=6, offset=offset)
-        answer = library.knowledge.get("notes", "Sea", retrieval, audience=Audience.AGENT_MASKED)
+        budget = {"max_tokens": 6, "offset": offset}
+        answer = library.knowledge.get("notes", "Sea", **budget, audience=Audience.AGENT_MASKED)
         text += answer["content"]
         offset = answer["page"]["next_offset"]
     assert text.startswith("Before. [human")
@@ -412,9 +418,7 @@ def test_pages_of_an_item_with_human_only_parts_neither_repeat_nor_skip(
 def test_auto_depends_on_the_token_budget(collection: Library) -> None:
     assert get(collection, "notes", "Coast", mode="auto")["attachments"] is None
     assert len(get(collection, "notes", "Coast", mode="auto", max_tokens=800)["attachments"]) > 1
-    answer = collection.knowledge.get(
-        "notes", "Coast", parse_retrieval({"mode": "auto"}, {"max_tokens": 800})
-    )
+    answer = collection.knowledge.get("notes", "Coast", mode="auto", max_tokens=800)
     assert len(answer["attachments"]) > 1
 
 
@@ -549,8 +553,8 @@ def test_offsets_lead_through_a_chat_if_a_budget_cuts_its_pages(
     offset: int | None = 0
     while offset is not None:
         assert offset == len(lines)
-        retrieval = Retrieval(mode="full", max_tokens=400, offset=offset)
-        answer = collection.knowledge.get("chats", "long", retrieval, whole_answer=whole_answer)
+        budget = {"max_tokens": 400, "offset": offset, "whole_answer": whole_answer}
+        answer = collection.knowledge.get("chats", "long", **budget)
         lines += answer["content"].splitlines()
         assert answer["attachments"][0]["message_index"] == offset
         assert answer["meta"]["loc"] is not None

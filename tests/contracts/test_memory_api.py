@@ -11,16 +11,11 @@ from typing import Any
 
 import pytest
 from clauses import proves
+from memories import MASK, count_tokens, save_observations
 from states import WITH_VECTORS, settle
-from tool_calls import Caller
+from tool_calls import Caller, definitions
 
-from recollect.language.chunking import count_tokens
-from recollect.library import Library
-from recollect.memory import backlog as observing
-from recollect.model.audience import MASK
-from recollect.model.observations import Observation
-from recollect.model.search import Filter
-from recollect.serve.mcp.catalog import Catalog
+from recollect import Filter, Library
 
 DAY = datetime(2025, 12, 1, 14, 30, tzinfo=UTC)
 TEXT = {"type": "string"}
@@ -119,29 +114,6 @@ def converse(library: Library, id_: str, namespace: str, at: datetime, *contents
     )
 
 
-def observe(library: Library, conversation: str, *observations: dict[str, Any]) -> None:
-    """Replace the observations of a conversation, and wake the background thread."""
-    document = library.conversation(conversation)
-    rows = [
-        Observation(
-            **{
-                "type": "decision",
-                "conversation": conversation,
-                "project": document.project,
-                "lines": (5, 12),
-                "passages": tuple(passage.id for passage in document.passages),
-                "created_at": document.created_at,
-                **fields,
-            }
-        )
-        for fields in observations
-    ]
-    library._store.save_observations(
-        conversation, document.version, observing.as_document(document, rows)
-    )
-    library.wake_indexer()
-
-
 @pytest.fixture(autouse=True)
 def observer_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the observations that a test saves. Indexing would replace them with its own."""
@@ -169,7 +141,7 @@ def memories(library: Library) -> Library:
         "Which flow do we take?",
         "OAuth2, with PKCE.",
     )
-    observe(
+    save_observations(
         library,
         "session-abc123",
         {
@@ -196,7 +168,7 @@ def memories(library: Library) -> Library:
             "files_read": ("src/clock.ts",),
         },
     )
-    observe(
+    save_observations(
         library,
         "session-def456",
         {
@@ -253,8 +225,7 @@ def without_additions(parameters: dict[str, Any]) -> dict[str, Any]:
 @proves("C4-02")
 @pytest.mark.sqlite_only
 def test_the_tools_take_the_documented_parameters(agent: Memory) -> None:
-    for catalog in (agent.catalog, Catalog("all"), Catalog("memory")):
-        tools = {tool["name"]: tool for tool in catalog.listing()}
+    for tools in (definitions(agent.catalog), definitions("all"), definitions("memory")):
         for name, parameters in PARAMETERS.items():
             schema = tools[name]["inputSchema"]
             assert without_additions(without_descriptions(schema["properties"])) == parameters
@@ -267,7 +238,7 @@ def test_the_tools_take_the_documented_parameters(agent: Memory) -> None:
 @pytest.mark.every_state
 def test_parameters_have_the_documented_defaults(memories: Library, agent: Memory) -> None:
     observations = [{"id": f"obs-{n}", "title": f"Token number {n}"} for n in range(12)]
-    observe(memories, "session-def456", *observations)
+    save_observations(memories, "session-def456", *observations)
     defaults = {"mode": "both", "limit": 10, "response_format": "markdown"}
     text = agent.text("search", query="token")
     assert text == agent.text("search", query="token", **defaults)
@@ -287,7 +258,7 @@ def test_a_listed_observation_is_short(library: Library, agent: Memory) -> None:
     observations = (
         {"id": f"obs-{n}", "title": title.format(n=n), "facts": facts} for n in range(9)
     )
-    observe(library, "s", *observations)
+    save_observations(library, "s", *observations)
     text = agent.text("search", query="tokens")
     blocks = text.partition("\n\n")[2].split("\n\n---\n\n")
     assert len(blocks) == 9
@@ -349,7 +320,9 @@ MEANINGS = {
 @pytest.mark.every_state(*WITH_VECTORS)
 def test_vector_mode_finds_what_is_close_in_meaning(library: Library, agent: Memory) -> None:
     converse(library, "s", "p", DAY, "question", "answer")
-    observe(library, "s", *({"id": id_, "title": title} for id_, title in MEANINGS.values()))
+    save_observations(
+        library, "s", *({"id": id_, "title": title} for id_, title in MEANINGS.values())
+    )
     for query, (id_, _) in MEANINGS.items():
         assert agent.ids(query, mode="vector")[0] == id_
         assert agent.ids(query, mode="both")[0] == id_
@@ -374,7 +347,9 @@ def test_vector_mode_without_vectors_says_how_to_make_them(
 @pytest.mark.every_state
 def test_the_limit_is_clamped(library: Library, agent: Memory) -> None:
     converse(library, "s", "p", DAY, "question", "answer")
-    observe(library, "s", *({"id": f"obs-{n}", "title": f"Token number {n}"} for n in range(60)))
+    save_observations(
+        library, "s", *({"id": f"obs-{n}", "title": f"Token number {n}"} for n in range(60))
+    )
     sizes = [
         len(agent.ids("token", **limit))
         for limit in ({}, {"limit": 3}, {"limit": 0}, {"limit": 99})
@@ -409,7 +384,7 @@ def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_days_and_hours_are_local_in_text_and_utc_in_json(library: Library, agent: Memory) -> None:
     late = DAY.replace(hour=23)
     converse(library, "s", "p", late, "Which flour?", "Rye flour.")
-    observe(library, "s", {"id": "obs-rye", "title": "Rye flour"})
+    save_observations(library, "s", {"id": "obs-rye", "title": "Rye flour"})
     for zone, day, hour in (("", "02", "08"), ("Asia/Tokyo", "02", "08"), ("UTC", "01", "23")):
         arguments = {"query": "rye", "time_zone": zone}
         text = agent.text("search", after=f"2025-12-{day}", before=f"2025-12-{day}", **arguments)
@@ -466,7 +441,7 @@ def test_files_are_those_read_modified_or_mentioned(memories: Library, agent: Me
     assert agent.ids("authentication", files=["auth.ts"]) == ["obs-abc123"]
     assert agent.ids("authentication", files=["jwt.ts"]) == ["obs-abc123"]
     assert agent.ids("authentication", files=["src/clock.ts"]) == ["obs-fix789"]
-    observe(
+    save_observations(
         memories,
         "session-def456",
         {"id": "obs-m", "title": "Look at `lib/oauth.py` for authentication"},
@@ -657,7 +632,7 @@ def test_compact_results_are_one_short_line_each(memories: Library, agent: Memor
     observations = [
         {"id": f"obs-{n}", "title": f"{title} {n} {'x ' * n}", "facts": facts[:n]} for n in range(4)
     ]
-    observe(memories, "session-def456", *observations)
+    save_observations(memories, "session-def456", *observations)
     text = agent.text("search", query="token", response_format="compact", limit=4)
     *lines, note = text.split("\n")
     assert len(lines) == 4
@@ -713,7 +688,7 @@ def test_details_are_in_the_order_of_the_ids(memories: Library, agent: Memory) -
 
 @proves("C4-39")
 def test_details_repeat_no_sentence(memories: Library, agent: Memory) -> None:
-    observe(
+    save_observations(
         memories,
         "session-def456",
         {
@@ -783,7 +758,7 @@ def test_reading_folds_results_of_tools_and_stops_at_the_budget(
         {"id": "m3", "role": "assistant", "content": answer},
     ]
     library.add_conversation("s1", "Server", project="p", created_at=DAY, messages=messages)
-    observe(library, "s1", {"id": "obs-1", "title": "Server", "passages": ("m0", "m2")})
+    save_observations(library, "s1", {"id": "obs-1", "title": "Server", "passages": ("m0", "m2")})
     text = agent.text("read", path="/p/s1.jsonl")
     assert "\n\n[Read src/server.ts, 62 lines]\n\n**Assistant:**\nStep 0: " in text
     assert 1_900 < count_tokens(text) <= 2_000
