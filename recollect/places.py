@@ -433,8 +433,7 @@ def _postgres_store(url: str) -> type[PostgresStore]:
 
 def _complete(store: Store) -> Store:
     """The store, unless an interrupted move has left only a part of a library in it."""
-    from recollect.store.sql.copying.closing import closed_error
-    from recollect.store.sql.copying.transfer import MOVING
+    from recollect.store.sql.transfer import MOVING, closed_error
 
     if store.get_marker(MOVING) is not None:
         store.close()

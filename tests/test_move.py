@@ -29,7 +29,7 @@ from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter, SearchOptions
 from recollect.model.undo import Edit
 from recollect.store.base import Store
-from recollect.store.sql.copying import transfer
+from recollect.store.sql import transfer
 from recollect.store.values import Batch, Closure, Removal
 from recollect.transfer import moving
 
@@ -484,7 +484,7 @@ def test_an_interrupted_move_resumes_from_any_point(places: Places, here: str, t
 MOVER = """
 import sys
 from recollect import places
-from recollect.store.sql.copying import transfer
+from recollect.store.sql import transfer
 transfer.MAX_BATCH_ROWS = 40
 places.move(*sys.argv[1:5], progress=lambda *step: print(*step, flush=True))
 """
@@ -690,7 +690,7 @@ def test_a_library_moves_while_somebody_never_stops_writing(
 SWITCHER = """
 import sys
 from recollect import places
-from recollect.store.sql.copying import transfer
+from recollect.store.sql import transfer
 from recollect.store.sql.store import SqlStore
 
 def trace(name):

@@ -13,7 +13,7 @@ from recollect.errors import NotFound
 from recollect.knowledge.paths import path_through
 from recollect.knowledge.retrieval import Retrieval
 from recollect.model.documents import Document, Passage, Position, arrange
-from recollect.store.sql.reading import lookup
+from recollect.store.sql import lookup
 
 
 @st.composite

@@ -491,7 +491,7 @@ class Store:
         Existing rows stay, rows that differ are corrected, and rows in the range of the batch that
         it does not contain are deleted, so an interrupted move can be resumed. Returns a name for
         what was corrected, if anything was. From the first batch on, the library has the marker
-        MOVING (see store/sql/copying/transfer.py), and nobody else can write to it.
+        MOVING (see store/sql/transfer.py), and nobody else can write to it.
         """
 
     def fingerprints(self) -> Fingerprints:

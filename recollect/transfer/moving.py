@@ -24,7 +24,7 @@ from recollect.progress import Progress, ignore_progress
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.errors import reason_of
-from recollect.store.sql.copying.transfer import ARRIVED, CARRIED_MARKERS, MOVING
+from recollect.store.sql.transfer import ARRIVED, CARRIED_MARKERS, MOVING
 from recollect.store.values import Batch, Closure, Contents
 
 # Attempts to correct a copy that differs from the snapshot it was made of.

@@ -22,7 +22,6 @@ from recollect.language.text import from_micros, storable
 from recollect.model.kinds import CONVERSATION, KINDS, OBSERVATION
 from recollect.progress import Progress, ignore_progress
 from recollect.store.base import Store
-from recollect.store.sql.copying.transfer import MAX_BATCH_ROWS
 from recollect.store.sql.encoding import (
     DOCUMENT_COLUMNS,
     PASSAGE_COLUMNS,
@@ -30,6 +29,7 @@ from recollect.store.sql.encoding import (
     matches_digest,
     passage_row,
 )
+from recollect.store.sql.transfer import MAX_BATCH_ROWS
 from recollect.store.sqlite.compression import Codec, unpack_id
 from recollect.store.values import Batch
 from recollect.transfer.damaged_file import Cell, Malformed, Pages, find_rows, read_index, read_row

@@ -83,8 +83,8 @@ def test_conditions_other_than_pins_count_as_of_now(store: Store) -> None:
 def test_a_list_ends_with_an_error_if_too_many_changes_were_made_since_it_began(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.store.sql.writing.moves._MAX_MOVES", 4)
-    monkeypatch.setattr("recollect.store.sql.writing.moves._MOVES_PER_CLEANUP", 2)
+    monkeypatch.setattr("recollect.store.sql.listing._MAX_MOVES", 4)
+    monkeypatch.setattr("recollect.store.sql.listing._MOVES_PER_CLEANUP", 2)
     fill(store, 3)
     start = list_start(store.last_move())
     for number in range(4):

@@ -81,7 +81,7 @@ def test_many_documents_are_grouped_like_few(store: Store, monkeypatch: pytest.M
         ]
     )
     few = store.match_groups(parse("tram"), Filter())
-    monkeypatch.setattr("recollect.store.sql.reading.match_groups._MAX_LOOKUPS", 0)
+    monkeypatch.setattr("recollect.store.sql.matches._MAX_LOOKUPS", 0)
     many = store.match_groups(parse("tram"), Filter())
     assert sorted(many.passages, key=str) == sorted(few.passages, key=str)
     assert sorted(many.documents, key=str) == sorted(few.documents, key=str)

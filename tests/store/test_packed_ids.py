@@ -16,8 +16,7 @@ from recollect.errors import AmbiguousId, Conflict, NotFound
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.abbreviations import AbbreviatedStore
-from recollect.store.sql.reading import lookup
-from recollect.store.sql.writing import changes
+from recollect.store.sql import changes, lookup
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.compression import (
     pack_id,

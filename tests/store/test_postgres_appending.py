@@ -22,7 +22,7 @@ from recollect.store.postgres import PostgresStore, appending
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.vocabulary import Vocabulary
-from recollect.store.sql.copying import closing
+from recollect.store.sql import transfer as closing
 from recollect.store.values import Appended, Closure, Findings
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)

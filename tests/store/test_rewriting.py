@@ -425,7 +425,7 @@ def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
     mixed: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.store.sql.reading import selection
+    from recollect.store.sql import selection
 
     monkeypatch.setattr(selection, "MAX_LISTED_DOCUMENTS", 1)
     for filter, expected in FILTERS:

@@ -31,9 +31,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.models.embeddings import STATIC
-from recollect.store.sql.reading import lookup
-from recollect.store.sql.vectors import spaces
-from recollect.store.sql.writing import changes
+from recollect.store.sql import changes, lookup, spaces
 from recollect.store.sqlite import (
     SqliteStore,
     fts,

@@ -24,9 +24,9 @@ from recollect.store.postgres.text.index_writer import IndexWriter
 from recollect.store.postgres.text.lexemes import folded_content, text_vector
 from recollect.store.postgres.text.vocabulary import word_rows
 from recollect.store.sql import statistics
+from recollect.store.sql.append_state import AppendState
+from recollect.store.sql.changes import outdated_position
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
-from recollect.store.sql.writing.append_state import AppendState
-from recollect.store.sql.writing.changes import outdated_position
 from recollect.store.values import Appended
 
 _ARGUMENTS = (

@@ -22,10 +22,10 @@ from recollect.store.postgres.filters import (
 from recollect.store.postgres.functions import TOKENS
 from recollect.store.postgres.human_only import may_be_human_only
 from recollect.store.postgres.pool import TIMELINE, Session
+from recollect.store.sql import candidates as human_only
+from recollect.store.sql.database import get_marker, set_marker
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
-from recollect.store.sql.markers import get_marker, set_marker
-from recollect.store.sql.reading import human_only
-from recollect.store.sql.writing.passages import COLUMNS
+from recollect.store.sql.passages import COLUMNS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -195,7 +195,7 @@ class Connection:
         condition, values = "true", []
         if keys is not None:
             condition, values = "p.key = any(?::bigint[])", [list(keys)]
-        columns = ", ".join(f"p.{name}" for name in human_only.COLUMNS)
+        columns = ", ".join(f"p.{name}" for name in human_only.HUMAN_ONLY_COLUMNS)
         rows = self.rows(
             f"""select p.key, d.id, {columns}
             from passage p {self.by_key("document", "d", "p.document")}

@@ -11,8 +11,7 @@ from typing import Any
 
 from recollect.language.text import comparable, fold, micros, storable, tokens
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns
-from recollect.store.sql.tags import tag_pattern
+from recollect.store.sql.encoding import FILTER_CHARACTERS, index_columns, tag_pattern
 
 OWNER = ":owner"
 """Stands for the number of the user in our statements."""

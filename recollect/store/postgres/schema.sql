@@ -20,7 +20,7 @@ create table account (
 -- One row for each library, which every write locks: the key of its newest passage; tokens of the
 -- last commits, newest first; how often words may have been deleted, after which nobody
 -- uses those that were remembered; and why nobody may write, as JSON
--- (store/sql/copying/handover.py), or null.
+-- (store/sql/transfer.py), or null.
 create table last_key (
   owner integer primary key,
   passage bigint not null default 0,
@@ -30,7 +30,7 @@ create table last_key (
 ) partition by hash (owner);
 
 -- `source` is where a document came from, `kind` is what it is. The version increases with every
--- change. Metadata that lists and filters use has columns of its own (store/sql/tags.py,
+-- change. Metadata that lists and filters use has columns of its own (store/sql/encoding.py,
 -- filters.py). `heading` is the title of a note or media item with its keywords, as it is in the
 -- text index. `observed` is the version of a conversation that was observed; negative if the
 -- observations are incomplete. `pinned` is 1 or null.
@@ -264,7 +264,7 @@ create table receipt_revision (
 ) partition by hash (owner);
 create index receipt_revision_passage on receipt_revision (owner, passage);
 
--- What is needed to undo recent changes (store/sql/imports/undo.py).
+-- What is needed to undo recent changes (store/sql/undo.py).
 create table undo (
   owner integer not null default current_setting('recollect.owner')::integer,
   number bigint not null,
@@ -278,7 +278,7 @@ create table undo (
 ) partition by hash (owner);
 create index undo_document on undo (owner, document);
 
--- The places of documents in lists before the last changes (store/sql/writing/moves.py).
+-- The places of documents in lists before the last changes (store/sql/listing.py).
 create table list_move (
   owner integer not null default current_setting('recollect.owner')::integer,
   number bigint not null,
@@ -288,7 +288,7 @@ create table list_move (
   primary key (owner, number)
 ) partition by hash (owner);
 
--- Hashes of what was forgotten (store/sql/writing/tombstones.py).
+-- Hashes of what was forgotten (store/sql/tombstones.py).
 create table forgotten (
   owner integer not null default current_setting('recollect.owner')::integer,
   high bigint not null,

@@ -21,14 +21,14 @@ from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.server_errors import explain_error
 from recollect.store.postgres.text.match_source import match_source
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.sql import checking, markers, statistics
-from recollect.store.sql.copying import handover
+from recollect.store.sql import changes, checking, statistics
+from recollect.store.sql import database as markers
+from recollect.store.sql import spaces as space_sql
+from recollect.store.sql import transfer as handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.reading.selection import resolve_filter
+from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.sql.vectors import spaces as space_sql
-from recollect.store.sql.writing import changes
 from recollect.store.values import (
     Appended,
     Candidate,

@@ -52,7 +52,7 @@ from recollect.store.postgres.server_errors import (
     is_worker_lost,
     location_of,
 )
-from recollect.store.sql.copying.closing import closed_error, parse_closure
+from recollect.store.sql.transfer import closed_error, parse_closure
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]

@@ -27,14 +27,14 @@ from recollect.store.postgres.filters import conditions
 from recollect.store.postgres.schema import SCHEMA
 from recollect.store.postgres.text.counts import size
 from recollect.store.postgres.text.matches import keys_of_few
-from recollect.store.sql.reading.selection import matching_documents
-from recollect.store.sql.vectors.quantisation import (
+from recollect.store.sql.quantisation import (
     Integers,
     Vector,
     best_scores,
     cosines,
     quantise,
 )
+from recollect.store.sql.selection import matching_documents
 from recollect.store.values import Space
 
 # Vectors are padded with zeros to a multiple of this length, which changes no product. Some builds

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from recollect.model.kinds import CONVERSATION
-from recollect.store.sql.database import Database
+from recollect.store.sql.database import Database, get_marker, set_marker
 from recollect.store.sql.encoding import matches_digest
-from recollect.store.sql.markers import get_marker, set_marker
-from recollect.store.sql.writing.passages import COLUMNS
+from recollect.store.sql.passages import COLUMNS
 from recollect.store.values import Findings
 
 MAX_LINES = 20

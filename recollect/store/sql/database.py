@@ -138,3 +138,19 @@ class TextIndex(Protocol):
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         """Replace passages, given as they were added and as they are now."""
+
+
+# -- markers: numbers that a library stores under a name ---
+
+
+def get_marker(db: Database, name: str) -> int | None:
+    number: int | None = db.get(
+        f"select version from derived where {db.own()} and name = ?", (name,)
+    )
+    return number
+
+
+def set_marker(db: Database, name: str, number: int | None) -> None:
+    db.run(f"delete from derived where {db.own()} and name = ?", (name,))
+    if number is not None:
+        db.insert("derived", ("name", "version"), [(name, number)])

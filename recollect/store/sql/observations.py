@@ -13,12 +13,11 @@ from recollect.errors import NotFound
 from recollect.language.text import identifier
 from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
+from recollect.store.sql import changes, lookup, rewriting, saving
+from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row
-from recollect.store.sql.reading import lookup
-from recollect.store.sql.writing import changes, rewriting, saving
-from recollect.store.sql.writing import passages as passage_sql
-from recollect.store.sql.writing.merging import merge_fields, unique_passages
+from recollect.store.sql.merging import merge_fields, unique_passages
 
 
 class Draft(NamedTuple):

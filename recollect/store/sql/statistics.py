@@ -15,10 +15,8 @@ from typing import Any, NamedTuple
 from recollect.language.text import fold, from_micros, iso
 from recollect.model.kinds import CHARACTER, CONVERSATION, KINDS, MEDIA, NOTE, PROMPT
 from recollect.settings import LIMITS
-from recollect.store.sql.database import Database
-from recollect.store.sql.encoding import PASSAGE_COLUMNS
-from recollect.store.sql.markers import set_marker
-from recollect.store.sql.tags import count_tags
+from recollect.store.sql.database import Database, set_marker
+from recollect.store.sql.encoding import PASSAGE_COLUMNS, count_tags
 from recollect.store.values import Activity
 
 COUNTS = "counts"

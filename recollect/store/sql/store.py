@@ -27,16 +27,29 @@ from recollect.model.undo import Change, Edit
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.errors import damaged_document, reason_of
-from recollect.store.sql import markers, statistics
+from recollect.store.sql import (
+    changes,
+    forgetting,
+    listing,
+    lookup,
+    rewriting,
+    saving,
+    selection,
+    statistics,
+    transfer,
+)
+from recollect.store.sql import database as markers
+from recollect.store.sql import listing as moves
+from recollect.store.sql import matches as match_groups
+from recollect.store.sql import matches as times
 from recollect.store.sql import observations as observation_sql
-from recollect.store.sql.copying import closing, handover, transfer
+from recollect.store.sql import receipts as receipt_sql
+from recollect.store.sql import spaces as space_sql
+from recollect.store.sql import transfer as closing
+from recollect.store.sql import transfer as handover
+from recollect.store.sql import undo as undo_sql
 from recollect.store.sql.database import Database, TextIndex
-from recollect.store.sql.imports import receipts as receipt_sql
-from recollect.store.sql.imports import undo as undo_sql
-from recollect.store.sql.reading import listing, lookup, match_groups, selection, times
-from recollect.store.sql.reading.selection import resolve_filter
-from recollect.store.sql.vectors import spaces as space_sql
-from recollect.store.sql.writing import changes, forgetting, moves, rewriting, saving
+from recollect.store.sql.selection import resolve_filter
 from recollect.store.turns import Turn, turns
 from recollect.store.values import (
     Activity,

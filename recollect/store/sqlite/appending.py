@@ -13,8 +13,8 @@ import json
 from recollect.language.text import identifier
 from recollect.model.documents import Passage
 from recollect.store.sql import statistics
-from recollect.store.sql.writing.append_state import AppendState
-from recollect.store.sql.writing.changes import outdated_position
+from recollect.store.sql.append_state import AppendState
+from recollect.store.sql.changes import outdated_position
 from recollect.store.sqlite.compression import STORED_COLUMNS, pack_id
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.text_index import (

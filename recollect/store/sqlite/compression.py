@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import DAMAGE_ADVICE, DamagedLibrary
 from recollect.language.text import comparable
-from recollect.store.sql.writing.passages import COLUMNS
+from recollect.store.sql.passages import COLUMNS
 
 if TYPE_CHECKING:
     import zstandard

@@ -19,9 +19,9 @@ import apsw
 from recollect.language.text import comparable, fold
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
+from recollect.store.sql import candidates as human_only
 from recollect.store.sql.encoding import index_columns
-from recollect.store.sql.reading import human_only
-from recollect.store.sql.writing.passages import COLUMNS
+from recollect.store.sql.passages import COLUMNS
 from recollect.store.sqlite.compression import (
     STORED_COLUMNS,
     Codec,
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 from functools import lru_cache
 
 from recollect.language.text import has_all_words, storable, tokens
-from recollect.store.sql.encoding import load
-from recollect.store.sql.tags import tag_columns
+from recollect.store.sql.encoding import load, tag_columns
 
 T = TypeVar("T")
 
@@ -58,7 +57,7 @@ _INSERT_PASSAGE = (
 _UPDATE_PASSAGE = (
     f"update passage set {', '.join(f'{name} = ?' for name in STORED_COLUMNS[4:])} where key = ?"
 )
-_LABELLED_COLUMNS = itemgetter(*map(COLUMNS.index, ("key", *human_only.COLUMNS)))
+_LABELLED_COLUMNS = itemgetter(*map(COLUMNS.index, ("key", *human_only.HUMAN_ONLY_COLUMNS)))
 # Some values list many thousand keys.
 _MAX_MEMO = 256
 # Seconds between two attempts to write while another process does.

@@ -9,15 +9,14 @@ from typing import Any, Protocol, TypeVar
 from recollect.language.queries.query_fields import ROLES
 from recollect.language.text import fold, micros
 from recollect.model.search import Filter
-from recollect.store.sql.encoding import FILTER_CHARACTERS
-from recollect.store.sql.reading.selection import (
+from recollect.store.sql.encoding import FILTER_CHARACTERS, tag_pattern
+from recollect.store.sql.selection import (
     IS_AUTHOR,
     IS_OTHER_ROLE,
     LONGEST_INDEXED_NAME,
     MAX_LISTED_DOCUMENTS,
     MAX_LISTED_PASSAGES,
 )
-from recollect.store.sql.tags import tag_pattern
 
 _PINNED = {True: "d.pinned = 1", False: "d.pinned is null"}
 

@@ -14,9 +14,9 @@ from recollect.language.text import fold
 from recollect.language.words import related_words, stem
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.reading.candidates import COLUMNS, decode_columns
-from recollect.store.sql.reading.selection import few_documents, resolve_filter
-from recollect.store.sql.reading.times import newest_of_documents
+from recollect.store.sql.candidates import COLUMNS, decode_columns
+from recollect.store.sql.matches import newest_of_documents
+from recollect.store.sql.selection import few_documents, resolve_filter
 from recollect.store.sqlite.compression import unpack_ids
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions

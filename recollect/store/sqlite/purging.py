@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from recollect.errors import RecollectError
-from recollect.store.sql.markers import get_marker, set_marker
+from recollect.store.sql.database import get_marker, set_marker
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.encryption import is_encrypted
 from recollect.store.sqlite.transactions import Connections

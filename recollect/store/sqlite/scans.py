@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from recollect.model.search import Filter
-from recollect.store.sql.reading.selection import (
+from recollect.store.sql.selection import (
     IS_AUTHOR,
     LONGEST_INDEXED_NAME,
     document_filter,

@@ -1,7 +1,7 @@
 -- The tables of a library. Keys are never reused, because index rows and receipts refer to them.
 
 -- `source` is where a document came from, `kind` is what it is. The version increases with every
--- change. Metadata that lists and filters use has columns of its own (store/sql/tags.py):
+-- change. Metadata that lists and filters use has columns of its own (store/sql/encoding.py):
 -- `folded_id` is null if it is the id. `heading` is the title of a note or media item with its
 -- keywords, as it is in the text index. `observed` is the version of a conversation that was
 -- observed; negative if the observations are incomplete. `pinned` is 1 or null.
@@ -52,7 +52,7 @@ create index document_pinned on document (
 create index document_tagged on document (kind, tag_names) where tag_names is not null;
 
 -- The key of the last passage: AUTOINCREMENT would write its counter with every row. `closed` says
--- as JSON why nobody may write to this library (store/sql/copying/handover.py), or is null.
+-- as JSON why nobody may write to this library (store/sql/transfer.py), or is null.
 create table last_key (passage integer not null, closed text);
 insert into last_key values (0, null);
 
@@ -256,7 +256,7 @@ create table receipt_revision (
 ) without rowid;
 create index receipt_revision_passage on receipt_revision (passage);
 
--- What is needed to undo recent changes (store/sql/imports/undo.py).
+-- What is needed to undo recent changes (store/sql/undo.py).
 create table undo (
   number integer primary key,
   action text not null,
@@ -268,7 +268,7 @@ create table undo (
 );
 create index undo_document on undo (document);
 
--- The places of documents in lists before the last changes (store/sql/writing/moves.py).
+-- The places of documents in lists before the last changes (store/sql/listing.py).
 create table list_move (
   number integer primary key,
   document integer not null,
@@ -276,7 +276,7 @@ create table list_move (
   pinned integer
 );
 
--- Hashes of what was forgotten (store/sql/writing/tombstones.py).
+-- Hashes of what was forgotten (store/sql/tombstones.py).
 create table forgotten (
   high integer not null,
   low integer not null,

@@ -16,14 +16,13 @@ from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, Store
 from recollect.language.queries.query_tree import Node, Word, words
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
-from recollect.store.sql import checking, statistics
-from recollect.store.sql.copying import handover
+from recollect.store.sql import changes, checking, statistics
+from recollect.store.sql import spaces as space_sql
+from recollect.store.sql import transfer as handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.reading.selection import few_documents, resolve_filter
+from recollect.store.sql.selection import few_documents, resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.sql.vectors import spaces as space_sql
-from recollect.store.sql.writing import changes
 from recollect.store.sqlite import appending, fts, passages, sealing, text_index, verification
 from recollect.store.sqlite.connection import Connection, connect
 from recollect.store.sqlite.database_errors import (

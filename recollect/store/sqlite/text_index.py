@@ -19,9 +19,8 @@ from typing import NamedTuple
 from recollect.language.text import index_text
 from recollect.language.words import stems
 from recollect.settings import LIMITS
-from recollect.store.sql.database import IndexRow
-from recollect.store.sql.markers import get_marker, set_marker
-from recollect.store.sql.writing.passages import index_rows
+from recollect.store.sql.database import IndexRow, get_marker, set_marker
+from recollect.store.sql.passages import index_rows
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts import MAX_TERM_CHARACTERS, has_positions, quote_term
 

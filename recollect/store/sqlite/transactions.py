@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from recollect.errors import ReadOnlyLibrary, StoreBusy
-from recollect.store.sql.copying.closing import closed_error, closure
+from recollect.store.sql.transfer import closed_error, closure
 from recollect.store.sqlite.appending import prepare_appends
 from recollect.store.sqlite.connection import Connection, busy_handler, connect
 from recollect.store.sqlite.database_errors import (

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.store.sql.vectors import spaces
-from recollect.store.sql.vectors.quantisation import Integers, Vector, quantise
+from recollect.store.sql import spaces
+from recollect.store.sql.quantisation import Integers, Vector, quantise
 from recollect.store.sqlite.connection import Connection
 from recollect.store.values import Space, Unembedded
 

@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 
 from recollect.language.text import micros
 from recollect.model.search import Filter
-from recollect.store.sql.reading.selection import (
-    DocumentKeys,
-    document_filter,
-    matching_documents,
-    resolve_filter,
-)
-from recollect.store.sql.vectors.quantisation import (
+from recollect.store.sql.quantisation import (
     Integers,
     Vector,
     best_scores,
     cosines,
     products,
     quantise,
+)
+from recollect.store.sql.selection import (
+    DocumentKeys,
+    document_filter,
+    matching_documents,
+    resolve_filter,
 )
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.scans import all_keys, keys_in_few_documents, passing_keys

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect.store.sql.vectors.spaces import all_spaces
+from recollect.store.sql.spaces import all_spaces
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.private_files import file_lock
 from recollect.store.sqlite.transactions import Connections

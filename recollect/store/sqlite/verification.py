@@ -16,7 +16,7 @@ import apsw
 from recollect.errors import DamagedLibrary, StoreBusy
 from recollect.settings import READ_ONLY
 from recollect.store.sql import checking
-from recollect.store.sql.vectors import spaces as space_sql
+from recollect.store.sql import spaces as space_sql
 from recollect.store.sqlite import text_index
 from recollect.store.sqlite.connection import Connection, connect, connect_read_only, file_stamp
 from recollect.store.sqlite.encryption import DataKey, apply_key, data_key

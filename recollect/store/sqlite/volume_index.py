@@ -27,7 +27,7 @@ from typing import Generic, NamedTuple, TypeGuard, TypeVar
 from recollect.language.queries.query_tree import Node, Or, Word, alternatives
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.reading.selection import (
+from recollect.store.sql.selection import (
     filter_of_any_kind,
     has_only_kinds,
     matching_documents,

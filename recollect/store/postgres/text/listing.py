@@ -21,8 +21,8 @@ from recollect.store.postgres.text.substring import (
     passages_with_all_words,
     passages_with_text,
 )
-from recollect.store.sql.reading.candidates import COLUMNS, decode_candidates
-from recollect.store.sql.reading.selection import few_documents, resolve_filter
+from recollect.store.sql.candidates import COLUMNS, decode_candidates
+from recollect.store.sql.selection import few_documents, resolve_filter
 from recollect.store.values import Candidate, SubstringMatches
 
 _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"

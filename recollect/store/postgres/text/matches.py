@@ -17,7 +17,7 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER, conditions
 from recollect.store.postgres.text.lexemes import TextQuery
 from recollect.store.sql.encoding import INDEXED_TITLE
-from recollect.store.sql.reading.selection import (
+from recollect.store.sql.selection import (
     MAX_LISTED_DOCUMENTS,
     MAX_LISTED_PASSAGES,
     document_filter,

@@ -23,7 +23,7 @@ from recollect.store.sql.encoding import (
     load,
     original_texts,
 )
-from recollect.store.sql.reading.selection import resolve_senders
+from recollect.store.sql.selection import resolve_senders
 
 _PASSAGE_COLUMNS = ", ".join(f"p.{name}" for name in PASSAGE_COLUMNS)
 SUMMARY_COLUMNS = (

@@ -10,7 +10,7 @@ from recollect.model.documents import Passage, places
 from recollect.store.sql import statistics
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import HEADING, INDEXED_TITLE, PASSAGE_COLUMNS
-from recollect.store.sql.writing.moves import record_move
+from recollect.store.sql.listing import record_move
 
 COLUMNS = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
 _FIRST_COLUMN = len(COLUMNS) - len(PASSAGE_COLUMNS)

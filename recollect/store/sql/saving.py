@@ -12,6 +12,8 @@ from recollect.errors import Conflict, ImportUndone, InvalidInput
 from recollect.language.text import identifier, truncate
 from recollect.model.audience import is_surely_unmarked
 from recollect.model.documents import Document, Passage, places
+from recollect.store.sql import passages as passage_sql
+from recollect.store.sql import rewriting
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import (
     document_row,
@@ -19,11 +21,8 @@ from recollect.store.sql.encoding import (
     passage_digest,
     passage_row,
 )
-from recollect.store.sql.reading.lookup import key_of, read, read_header, read_row
-from recollect.store.sql.writing import passages as passage_sql
-from recollect.store.sql.writing import rewriting
-from recollect.store.sql.writing.field_changes import dump_fields, field_marks
-from recollect.store.sql.writing.merging import (
+from recollect.store.sql.lookup import key_of, read, read_header, read_row
+from recollect.store.sql.merging import (
     is_older,
     keep_creation_date,
     keep_personal_fields,
@@ -32,7 +31,7 @@ from recollect.store.sql.writing.merging import (
     merge_outlines,
     unique_passages,
 )
-from recollect.store.sql.writing.receipt_record import ReceiptRecord
+from recollect.store.sql.receipt_states import ReceiptRecord, dump_fields, field_marks
 from recollect.store.values import SaveResult
 
 # Columns that do not count as a change of a rewritten document.

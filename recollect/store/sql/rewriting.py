@@ -15,10 +15,10 @@ from typing import Any
 
 from recollect.model.documents import Document, places
 from recollect.model.kinds import CONVERSATION
+from recollect.store.sql import passages
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import PASSAGE_COLUMNS, document_row, passage_row
-from recollect.store.sql.writing import passages
-from recollect.store.sql.writing.field_changes import MARKS, Marks
+from recollect.store.sql.receipt_states import MARKS, Marks
 
 NEW = "null"
 """The state before an import created a document, as JSON."""

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from recollect.language.text import from_micros, identifier, micros
 from recollect.model.documents import Passage
 from recollect.store.sql import statistics
+from recollect.store.sql.changes import extended_dates
 from recollect.store.sql.encoding import passage_row
-from recollect.store.sql.writing.changes import extended_dates
-from recollect.store.sql.writing.moves import is_cleanup_due
-from recollect.store.sql.writing.rewriting import is_rewritable
+from recollect.store.sql.listing import is_cleanup_due
+from recollect.store.sql.rewriting import is_rewritable
 
 
 class AppendState(NamedTuple):

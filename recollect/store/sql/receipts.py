@@ -11,11 +11,11 @@ from typing import Any
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.text import from_micros, micros, storable, truncate
 from recollect.model.receipts import Counts, FileReceipt, Receipt
+from recollect.store.sql import changes, passages, receipt_names, rewriting
+from recollect.store.sql import receipt_states as field_changes
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row
-from recollect.store.sql.imports import receipt_names
-from recollect.store.sql.reading.lookup import read_header
-from recollect.store.sql.writing import changes, field_changes, passages, rewriting
+from recollect.store.sql.lookup import read_header
 
 _COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out, job"
 

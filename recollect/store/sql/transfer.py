@@ -15,21 +15,22 @@ it is an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, LibraryMoved, RecollectError, StoreBusy
 from recollect.model.kinds import CONVERSATION
-from recollect.store.sql import statistics
-from recollect.store.sql.copying.closing import close
-from recollect.store.sql.database import Database, IndexRow, TextIndex
+from recollect.store.sql import passages, statistics
+from recollect.store.sql.database import Database, IndexRow, TextIndex, get_marker, set_marker
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, HEADING
-from recollect.store.sql.markers import get_marker, set_marker
-from recollect.store.sql.writing import passages
-from recollect.store.values import Batch, Closure, Contents
+from recollect.store.values import Batch, Block, Closure, Contents, Fingerprints
 
 MOVING = "moving"
 """The marker of a library that another one is being moved into."""
@@ -430,3 +431,137 @@ def _update(db: Database, table: Table, values: dict[str, Any]) -> None:
         f"update {table.name} set {assignments} where {db.own()} and {conditions}",
         (*changes.values(), *(values[name] for name in table.key)),
     )
+
+
+# -- closed libraries: nobody may write to them, except whoever moves them ---
+
+
+def closure(db: Database) -> Closure | None:
+    """Why nobody may write to the library, or None."""
+    return parse_closure(db.get(f"select closed from {db.own_rows('last_key')}"))
+
+
+def parse_closure(text: str | None) -> Closure | None:
+    if text is None:
+        return None
+    return Closure(**json.loads(text))
+
+
+def close(db: Database, reason: Closure | None) -> None:
+    """Close a library, or open it again."""
+    text = None
+    if reason is not None:
+        text = json.dumps(reason._asdict())
+    db.run(f"update last_key set closed = ? where {db.own()}", (text,))
+
+
+def closed_error(path: Path | str, reason: Closure) -> LibraryMoved:
+    if reason.moved_to:
+        return LibraryMoved(
+            f"The library at {path} was moved to {reason.moved_to}. Nothing was written here; "
+            "use the library at its new place."
+        )
+    return LibraryMoved(
+        f"A library is being moved into {path}, so nothing was written. Try again when the move is "
+        "complete."
+    )
+
+
+# -- bringing a copy up to date while people write to the original, and handing over ---
+
+_ROWS_PER_QUERY = 5_000
+# Larger than any part of a key.
+_LAST = (1 << 63) - 1
+
+
+def fingerprints(db: Database, deadline: float | None = None) -> dict[Block, bytes]:
+    """A hash of each block. Raises StoreBusy at the deadline, a time of the monotonic clock."""
+    hashes: dict[Block, bytes] = {}
+    for table in TABLES.values():
+        blocks = groupby(_scan(db, table, deadline), table.block_of)
+        for number, rows in blocks:
+            data = orjson.dumps(list(rows), default=bytes.hex)
+            hashes[table.name, number] = blake2b(data, digest_size=16).digest()
+    return hashes
+
+
+def _scan(db: Database, table: Table, deadline: float | None) -> Iterator[Row]:
+    """The rows of a table, with the columns that tell whether they differ."""
+    after, is_last = table.start, False
+    while not is_last:
+        require_time(deadline)
+        rows = table.rows(db, after, _ROWS_PER_QUERY, None, table.digested)
+        yield from rows
+        is_last = len(rows) < _ROWS_PER_QUERY
+        if rows:
+            after = table.key_of(rows[-1])
+
+
+def state_hash(hashes: Fingerprints) -> str:
+    """A hash of a whole library."""
+    digest = blake2b(digest_size=16)
+    for (table, number), value in sorted(hashes.items()):
+        digest.update(b"%s %d " % (table.encode(), number) + value)
+    return digest.hexdigest()
+
+
+def require_time(deadline: float | None) -> None:
+    if deadline is not None and time.monotonic() > deadline:
+        raise StoreBusy("Writes were held for too long.")
+
+
+def export_changes(
+    db: Database,
+    copy: Fingerprints,
+    receive: Callable[[Batch], None],
+    deadline: float | None = None,
+) -> tuple[int, str]:
+    """See Store.export_changes. Also returns a hash of the library."""
+    hashes = fingerprints(db, deadline)
+    differing = {
+        block for block in hashes.keys() | copy.keys() if hashes.get(block) != copy.get(block)
+    }
+    for table in TABLES.values():
+        for number in sorted(number for name, number in differing if name == table.name):
+            require_time(deadline)
+            receive(_block(db, table, number))
+    last_key: int = db.get(f"select passage from {db.own_rows('last_key')}")
+    receive(Batch("passage", (last_key,), [], True, last_key))
+    return len(differing), state_hash(hashes)
+
+
+def _block(db: Database, table: Table, number: int) -> Batch:
+    others = (_LAST,) * (len(table.key) - 1)
+    after = (number * table.block_size - 1, *others)
+    until = ((number + 1) * table.block_size - 1, *others)
+    rows: list[Row] = []
+    position, is_last = after, False
+    while not is_last:
+        some = table.rows(db, position, _ROWS_PER_QUERY, until)
+        rows += some
+        is_last = len(some) < _ROWS_PER_QUERY
+        if some:
+            position = table.key_of(some[-1])
+    return Batch(table.name, after, rows, False, 0, until)
+
+
+def rows_in_range(db: Database, batch: Batch) -> list[Row]:
+    """See Store.rows_in_range."""
+    table = TABLES[batch.table]
+    return table.rows(db, batch.after, len(batch.rows) + 1, batch.end(len(table.key)))
+
+
+def require_contents(db: Database, expected: Contents | str | None, path: Path | str) -> None:
+    """Raise an error if a library no longer has the expected contents."""
+    if expected is None:
+        return
+    contents: Contents | str
+    if isinstance(expected, str):
+        contents = state_hash(fingerprints(db))
+    else:
+        contents = export_batches(db)
+    if contents != expected:
+        raise RecollectError(
+            f"{path} was written to after it was copied, so it was not removed. "
+            "Run the same command again to copy what is new."
+        )

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from recollect.language.text import identifier
 from recollect.model.documents import Document
+from recollect.store.sql import changes, receipt_names, rewriting, saving
+from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import decode_passage, document_row, passage_row
-from recollect.store.sql.imports import receipt_names
-from recollect.store.sql.reading.lookup import read_header, read_row
-from recollect.store.sql.writing import changes, rewriting, saving
-from recollect.store.sql.writing import passages as passage_sql
-from recollect.store.sql.writing.tombstones import (
+from recollect.store.sql.lookup import read_header, read_row
+from recollect.store.sql.tombstones import (
     Tombstone,
     add_tombstones,
     document_tombstone,

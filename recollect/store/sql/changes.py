@@ -12,6 +12,8 @@ from recollect.language.text import from_micros, identifier, micros, truncate
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATIONS
 from recollect.store.errors import missing_document
+from recollect.store.sql import passages as passage_sql
+from recollect.store.sql import receipt_names, rewriting, tombstones
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import (
     decode_passage,
@@ -19,11 +21,8 @@ from recollect.store.sql.encoding import (
     passage_digest,
     passage_row,
 )
-from recollect.store.sql.imports import receipt_names
-from recollect.store.sql.reading.lookup import key_of, passage_key, read, read_row
-from recollect.store.sql.writing import passages as passage_sql
-from recollect.store.sql.writing import rewriting, tombstones
-from recollect.store.sql.writing.moves import record_move
+from recollect.store.sql.listing import record_move
+from recollect.store.sql.lookup import key_of, passage_key, read, read_row
 from recollect.store.values import Appended
 
 # -- adding passages ---
