@@ -13,7 +13,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATIONS
 from recollect.store.errors import missing_document
 from recollect.store.sql import passages as passage_sql
-from recollect.store.sql import receipt_names, rewriting, tombstones
+from recollect.store.sql import receipt_names, receipt_states, rewriting, tombstones
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import (
     decode_passage,
@@ -224,7 +224,7 @@ def _mark_extended(db: Database, id: str) -> None:
         (identifier(id),),
     )
     if rewriting.is_rewritable(kind):
-        rewriting.detach_from_imports(db, key)
+        receipt_states.detach_from_imports(db, key)
 
 
 def _mark_path(db: Database, key: int, head: str) -> None:
@@ -268,7 +268,7 @@ def revise(db: Database, id: str, change: Callable[[Document], Document], index:
     if document.title != stored.title:
         receipt_names.forget_names(db, [stored.title])
     delete_observations(db, key, index)
-    rewriting.delete_document_states(db, key)
+    receipt_states.delete_document_states(db, key)
     return count
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from recollect.language.text import identifier
 from recollect.model.documents import Document
-from recollect.store.sql import changes, receipt_names, rewriting, saving
+from recollect.store.sql import changes, receipt_names, receipt_states, saving
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import decode_passage, document_row, passage_row
@@ -78,7 +78,7 @@ def forget(db: Database, index: TextIndex, removal: Removal, result: Forgotten) 
         return None
     _remove_passages(db, index, key, rows, {row[0] for row in selected_rows})
     _remove_fields(db, index, key, removal)
-    rewriting.delete_document_states(db, key)
+    receipt_states.delete_document_states(db, key)
     changes.delete_observations(db, key, index)
     passage_sql.increment_version(db, key)
     result.changed_documents += 1

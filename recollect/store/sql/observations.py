@@ -13,7 +13,7 @@ from recollect.errors import NotFound
 from recollect.language.text import identifier
 from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
-from recollect.store.sql import changes, lookup, rewriting, saving
+from recollect.store.sql import changes, lookup, receipt_states, rewriting, saving
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row
@@ -104,7 +104,7 @@ def _update_document(db: Database, index: TextIndex, key: int, document: Documen
     if row != document_row(stored):
         passage_sql.update_document(db, key, row, index)
     passage_sql.increment_version(db, key)
-    rewriting.detach_from_imports(db, key)
+    receipt_states.detach_from_imports(db, key)
 
 
 def reset(db: Database, incomplete_only: bool) -> None:

@@ -6,7 +6,7 @@ By these records, the import can be undone (`store.sql.receipts`).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
@@ -14,12 +14,16 @@ from typing import Any
 
 from recollect.language.text import micros
 from recollect.model.documents import Document
-from recollect.store.sql import rewriting
-from recollect.store.sql.database import Database
+from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import decode_document, document_row, dump, passage_digest
+from recollect.store.sql.rewriting import is_rewritable, passage_rows, replace_passages
 
 _TABLE = "receipt_document"
 _COLUMNS = ("receipt", "document", "before")
+
+
+NEW = "null"
+"""The state before an import created a document, as JSON."""
 
 
 class ReceiptRecord:
@@ -81,7 +85,7 @@ class ReceiptRecord:
         )
         digests = {digest for (digest,) in rows}
         count = sum(passage_digest(passage) in digests for passage in document.passages)
-        return count, states[0][0] == rewriting.NEW
+        return count, states[0][0] == NEW
 
 
 # -- what an import changed of the fields, so that undoing it keeps later changes ---
@@ -177,3 +181,109 @@ def _has_mark(value: Any, mark: int | None) -> bool:
     if isinstance(value, datetime) and current is not None and mark is not None:
         return 0 <= current - mark < _SAME_DATE
     return current == mark
+
+
+# -- earlier states ---
+
+
+def dump_state(document: Document, marks: Marks) -> str:
+    """A whole document, as a receipt stores it, with marks of the fields that an import changed."""
+    _, rows = passage_rows(document)
+    state = {
+        "document": document_row(document),
+        "passages": [[digest.hex(), *rest] for digest, *rest in rows],
+        MARKS: marks,
+    }
+    return json.dumps(state)
+
+
+def restore_passages(db: Database, index: TextIndex, key: int, before: Mapping[str, Any]) -> None:
+    """Restore the passages of a document from a state in a receipt."""
+    rows = [(bytes.fromhex(digest), *rest) for digest, *rest in before["passages"]]
+    replace_passages(db, index, key, rows, None)
+
+
+def detach_from_imports(db: Database, key: int) -> None:
+    """Delete everything that imports remember of a document that a person has changed."""
+    db.run(
+        "update receipt_document set before = null "
+        f"where {db.own()} and document = ? and before is not null",
+        (key,),
+    )
+    _delete_passage_states(db, key)
+    db.run(
+        "update passage set receipt = null "
+        f"where {db.own()} and document = ? and receipt is not null",
+        (key,),
+    )
+
+
+def delete_document_states(db: Database, key: int) -> None:
+    """Delete the earlier states of a document and its passages.
+
+    Undoing the import that created the document still removes it.
+    """
+    has_states = db.get(
+        f"select 1 from receipt_document where {db.own()} and document = ? and before <> ? limit 1",
+        (key, NEW),
+    )
+    if has_states:
+        _clear_before(db, key)
+    _delete_passage_states(db, key)
+
+
+def _delete_passage_states(db: Database, key: int) -> None:
+    db.run(
+        "delete from receipt_revision "
+        f"where {db.own()} and passage in "
+        f"(select p.key from passage p where {db.own('p')} and p.document = ?)",
+        (key,),
+    )
+
+
+def count_undo_states(db: Database, is_unwanted: Callable[[str], bool]) -> int:
+    """See Store.count_undo_states."""
+    documents, revisions = _undo_states(db, is_unwanted)
+    return len(documents) + len(revisions)
+
+
+def delete_undo_states(db: Database, is_unwanted: Callable[[str], bool]) -> int:
+    """See Store.delete_undo_states."""
+    documents, revisions = _undo_states(db, is_unwanted)
+    for document in sorted(set(documents)):
+        _clear_before(db, document)
+    db.run_many(
+        f"delete from receipt_revision where {db.own()} and receipt = ? and passage = ?", revisions
+    )
+    return len(documents) + len(revisions)
+
+
+def _undo_states(
+    db: Database, is_unwanted: Callable[[str], bool]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """The documents with unwanted earlier states, and the receipts and passages with such states.
+
+    A document is listed once for each of its states.
+    """
+    states = db.rows(
+        f"select document, before from receipt_document where {db.own()} and before <> ?", (NEW,)
+    )
+    documents = [document for document, before in states if is_unwanted(before)]
+    rows = db.rows(f"select receipt, passage, before from {db.own_rows('receipt_revision')}")
+    revisions = [(receipt, passage) for receipt, passage, before in rows if is_unwanted(before)]
+    return documents, revisions
+
+
+def _clear_before(db: Database, key: int) -> None:
+    """Leave imports of a document nothing to restore, except that one of them created it."""
+    db.run(
+        "update receipt_document set before = null "
+        f"where {db.own()} and document = ? and before <> ?",
+        (key, NEW),
+    )
+    if is_rewritable(db.get(f"select kind from document where {db.own()} and key = ?", (key,))):
+        db.run(
+            "update passage set receipt = null "
+            f"where {db.own()} and document = ? and receipt is not null",
+            (key,),
+        )

@@ -11,7 +11,7 @@ from typing import Any
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.text import from_micros, micros, storable, truncate
 from recollect.model.receipts import Counts, FileReceipt, Receipt
-from recollect.store.sql import changes, passages, receipt_names, rewriting
+from recollect.store.sql import changes, passages, receipt_names, receipt_states, rewriting
 from recollect.store.sql import receipt_states as field_changes
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row
@@ -140,11 +140,11 @@ def _require_no_later_import(db: Database, id: int) -> None:
 
 def _undo_rewrite(db: Database, document: int, before: str | None, index: TextIndex) -> None:
     """Restore a whole document, unless the import or a person has left nothing to restore."""
-    if before == rewriting.NEW:
+    if before == receipt_states.NEW:
         changes.delete(db, document, index)
     elif before is not None:
         state = json.loads(before)
-        rewriting.restore_passages(db, index, document, state)
+        receipt_states.restore_passages(db, index, document, state)
         _restore_fields(db, document, state, index)
         passages.increment_version(db, document)
 

@@ -13,7 +13,7 @@ from recollect.language.text import identifier, truncate
 from recollect.model.audience import is_surely_unmarked
 from recollect.model.documents import Document, Passage, places
 from recollect.store.sql import passages as passage_sql
-from recollect.store.sql import rewriting
+from recollect.store.sql import receipt_states, rewriting
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import (
     document_row,
@@ -201,7 +201,7 @@ class _Saver:
             title = ""  # only the opening passage carries it
         before = None
         if rewriting.is_rewritable(document.kind):
-            before = rewriting.NEW
+            before = receipt_states.NEW
         self._record.add_new(key, before)
         return SaveResult(document.id, True, new=len(order), copies=copies)
 
@@ -441,9 +441,9 @@ class _Saver:
             passage_sql.update_document(self._db, key, new_row, self._index)
             passage_sql.increment_version(self._db, key)
             if whole is None:
-                rewriting.detach_from_imports(self._db, key)
+                receipt_states.detach_from_imports(self._db, key)
             else:
-                before = rewriting.dump_state(whole, field_marks(stored, new_document))
+                before = receipt_states.dump_state(whole, field_marks(stored, new_document))
         self._record.add(key, before)
         return result
 

@@ -32,7 +32,7 @@ from recollect.store.sql import (
     forgetting,
     listing,
     lookup,
-    rewriting,
+    receipt_states,
     saving,
     selection,
     statistics,
@@ -242,11 +242,11 @@ class SqlStore(Store, Generic[Connection]):
 
     def delete_undo_states(self, is_unwanted: Callable[[str], bool], dry_run: bool = False) -> int:
         if dry_run:
-            return self._read(lambda db: rewriting.count_undo_states(db, is_unwanted))
+            return self._read(lambda db: receipt_states.count_undo_states(db, is_unwanted))
 
         def work(db: Connection) -> int:
             self._request_purge(db)
-            return rewriting.delete_undo_states(db, is_unwanted)
+            return receipt_states.delete_undo_states(db, is_unwanted)
 
         count = self._write(work)
         self.purge()
