@@ -11,8 +11,8 @@ import pytest
 import recollect
 from recollect.cli.completing import candidates
 from recollect.memory.lookup import full_names
-from recollect.serve.console.views.completions import complete
-from recollect.serve.mcp.recall_lines import list_projects, matching_projects
+from recollect.serve.console.search_pages import complete
+from recollect.serve.mcp.recall_lines import list_projects
 
 RARE = "/work/zebra"
 
@@ -43,7 +43,6 @@ def _many_names(place: str, tmp_path: Path) -> None:
 def test_a_query_names_a_project_by_its_folder(library: recollect.Library) -> None:
     assert [hit.conversation_id for hit in library.search("stripes in:zebra").hits] == ["zebra"]
     assert full_names(library._store, ["zebra"]) == (RARE,)
-    assert matching_projects(library, "Zebra") == (RARE,)
     assert list_projects(library).endswith("and 239 more.")
 
 

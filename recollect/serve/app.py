@@ -13,18 +13,18 @@ from starlette.types import Receive, Scope, Send
 
 from recollect import __version__
 from recollect.serve.console import (
-    conversation_fragments,
+    charts,
+    conversation_pages,
     docs_page,
     error_pages,
     first_run,
-    fragments,
-    item_pages,
+    forms,
+    items,
     login_pages,
     pages,
-    row_actions,
-    search_fragments,
+    search_pages,
+    settings_page,
 )
-from recollect.serve.console.settings import pages as settings_pages
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.responses import ERROR_SCHEMA, add_exception_handlers
 from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
@@ -63,16 +63,15 @@ ROUTES = (
     service_routes.event_routes,
     chat_routes.routes,
     openai_routes.routes,
-    fragments.router.routes,
-    search_fragments.router.routes,
-    row_actions.router.routes,
-    conversation_fragments.router.routes,
-    item_pages.router.routes,
-    login_pages.router.routes,
-    settings_pages.page_router.routes,
-    settings_pages.router.routes,
-    first_run.router.routes,
-    pages.router.routes,
+    conversation_pages.routes,
+    search_pages.routes,
+    items.routes,
+    forms.routes,
+    login_pages.routes,
+    settings_page.routes,
+    first_run.routes,
+    charts.routes,
+    pages.routes,
 )
 _DESCRIPTION = """\
 Recollect stores every conversation you have with AI and makes it searchable.

@@ -28,7 +28,7 @@ BOUNDED = {
     "recollect.capture.discovery._EXPORTS": "names of files",
     "recollect.language.chunking._PARAGRAPH_END": "20 characters",
     "recollect.language.transcript.COMMA": "only matched at the start of a line",
-    "recollect.serve.console.views.markup.": "a bounded process, and short snippets",
+    "recollect.serve.console.markup.": "a bounded process, and short snippets",
 }
 """Where patterns see only what is short, or run, and why that is enough."""
 all_expressions = cache(expressions)

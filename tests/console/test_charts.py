@@ -1,67 +1,67 @@
-"""Charts: tooltips, tables, and escaped labels."""
+"""The charts of the activity page: tooltips, tables, links, and escaped names."""
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+import re
+from html import unescape
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
+from starlette.testclient import TestClient
 
-from recollect.serve.console.views.charts import bar_chart, column_chart, fill_months, round_up
+import recollect
 
+pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
-def titles(drawing: str) -> list[str]:
-    return [element.text or "" for element in ElementTree.fromstring(drawing).iter("title")]
-
-
-def test_every_bar_has_its_number_as_a_tooltip() -> None:
-    chart = column_chart("Messages over time", [("2026-01", 3), ("2026-02", 0), ("2026-03", 1200)])
-    assert titles(chart.drawing) == ["2026-01: 3", "2026-03: 1,200"]
-    assert chart.rows == (("2026-01", 3), ("2026-02", 0), ("2026-03", 1200))
+EVIL = "</title><script>alert(1)</script>"
 
 
-def test_bar_charts_show_the_longest_bars_first_and_sum_up_the_rest() -> None:
-    chart = bar_chart("By model", [(f"m{n}", n) for n in range(1, 31)], "Model")
-    assert titles(chart.drawing)[0] == "m30: 30"
-    assert len(titles(chart.drawing)) == 10
-    assert chart.note == "and 20 more with 210 messages"
-    assert len(chart.rows) == 30
+def figures(html: str) -> dict[str, str]:
+    """The HTML of each chart by its title."""
+    found = re.findall(r"<figcaption>(.*?)</figcaption>(.*?)</figure>", html, re.DOTALL)
+    return {unescape(title): figure for title, figure in found}
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=50),
-            st.integers(0, 10**9),
-        )
-    )
-)
-def test_names_are_escaped(pairs: list[tuple[str, int]]) -> None:
-    for chart in (bar_chart("a <b>", pairs, "x"), column_chart("a <b>", pairs)):
-        tags = {element.tag for element in ElementTree.fromstring(chart.drawing).iter()}
-        assert tags <= {"svg", "rect", "title", "text", "line", "g"}
+def titles(figure: str) -> list[str]:
+    return [unescape(title) for title in re.findall(r"<title>(.*?)</title>", figure)]
 
 
-def test_months_without_messages_are_included() -> None:
-    assert fill_months([("2025-11", 1), ("2026-02", 2), ("no month", 3)]) == [
-        ("2025-11", 1),
-        ("2025-12", 0),
-        ("2026-01", 0),
-        ("2026-02", 2),
+@pytest.fixture
+def html(client: TestClient, library: recollect.Library) -> str:
+    for number in range(13):
+        messages = [
+            {"role": "user", "content": "x", "created_at": "2025-11-30T10:00:00Z"},
+            {"role": "assistant", "content": "y", "model": EVIL if number == 0 else "m"},
+        ]
+        library.add_conversation(f"c{number}", project=f"p{number}", messages=messages)
+    later = {"role": "user", "content": "x", "created_at": "2026-02-01T10:00:00Z"}
+    library.add_conversation("later", project="p0", messages=[later])
+    return client.get("/activity").text
+
+
+def test_every_column_has_its_number_as_a_tooltip_and_empty_months_are_included(
+    html: str,
+) -> None:
+    chart = figures(html)["Messages per month"]
+    assert titles(chart) == ["2025-11: 13", "2026-02: 1"]
+    assert re.findall(r'<th scope="row">(?:<a[^>]*>)?([^<]*)', chart) == [
+        "2025-11",
+        "2025-12",
+        "2026-01",
+        "2026-02",
     ]
-    assert fill_months([]) == []
-    assert len(fill_months([("1970-01", 1), ("2026-02", 2)])) == 60
+    assert "You wrote 14 messages since November 2025." in html
+    assert 'href="/?q=role%3Auser%20after%3A2025-11%20before%3A2025-11"' in chart
 
 
-@given(st.integers(0, 10**12))
-def test_an_axis_ends_at_a_round_number_a_little_above_the_maximum(highest: int) -> None:
-    assert highest <= round_up(highest) <= max(1, 2 * highest)
+def test_the_longest_bars_come_first_and_the_rest_is_summed_up(html: str) -> None:
+    chart = figures(html)["Busiest projects"]
+    assert titles(chart)[0] == "p0: 2"
+    assert len(titles(chart)) == 10
+    assert "and 3 more with 3 messages" in chart
+    assert 'href="/?q=role%3Auser&amp;project=p0"' in chart
+    assert len(re.findall('<th scope="row">', chart)) == 13
 
 
-def test_bars_and_rows_of_the_table_are_links() -> None:
-    chart = column_chart(
-        "Messages", [("2026-01", 3), ("2026-02", 0)], link=lambda name: f"/?m={name}"
-    )
-    hrefs = [element.get("href") for element in ElementTree.fromstring(chart.drawing).iter("a")]
-    assert hrefs == ["/?m=2026-01"]
-    assert chart.link("2026-01") == "/?m=2026-01"
+def test_names_are_escaped(html: str) -> None:
+    assert f"{EVIL}: 1" in titles(figures(html)["Replies by model"])
+    assert "<script>alert" not in html

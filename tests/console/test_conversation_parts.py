@@ -3,40 +3,57 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from html import unescape
+from itertools import count
 from typing import Any
 
 import pytest
-from markupsafe import escape
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.model.documents import Passage
-from recollect.serve.console.views import conversation_scans, tool_rows
-from recollect.serve.console.views.attachments import describe_all
-from recollect.serve.console.views.markup.diffs import edit_diffs, render_diffs
-from recollect.serve.console.views.tool_rows import (
-    format_duration,
-    outcome,
-    pair_results,
-    summarize,
-)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EVIL = "</code><script>alert(1)</script>"
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 
-
-def call(id: str, content: str = "x", tool: str = "Bash", **metadata: Any) -> Passage:
-    return Passage(
-        id, "assistant", content, "tool_call", tool=tool, created_at=START, metadata=metadata
-    )
+Message = dict[str, Any]
 
 
-def result(id: str, seconds: float = 1, tool: str | None = "Bash", **metadata: Any) -> Passage:
+def call(id: str, content: str = "x", tool: str = "Bash", **metadata: Any) -> Message:
+    return {
+        "id": id,
+        "role": "assistant",
+        "content": content,
+        "type": "tool_call",
+        "tool": tool,
+        "created_at": START.isoformat(),
+        "metadata": metadata,
+    }
+
+
+def result(id: str, seconds: float = 1, tool: str = "Bash", **metadata: Any) -> Message:
     when = START + timedelta(seconds=seconds)
-    return Passage(id, "tool", "y", "tool_result", tool=tool, created_at=when, metadata=metadata)
+    return call(id, "y", tool, **metadata) | {
+        "role": "tool",
+        "type": "tool_result",
+        "created_at": when.isoformat(),
+    }
+
+
+@pytest.fixture
+def show(client: TestClient, library: recollect.Library) -> Callable[..., str]:
+    """`show(call("1"), result("2"))` returns the messages of a new conversation as HTML."""
+    numbers = count()
+
+    def add(*messages: Message) -> str:
+        id = f"shown-{next(numbers)}"
+        library.add_conversation(id, messages=messages)
+        return client.get("/console/messages", params={"id": id}).text
+
+    return add
 
 
 # -- find and questions ---
@@ -78,21 +95,6 @@ def test_questions_are_the_messages_of_people(
     assert questions["entries"] == [[0, "Which red tram?"], [2, "Thanks, RED tram."]]
 
 
-def test_a_scan_stops_at_its_limit_and_continues(
-    client: TestClient, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    messages = [{"role": "user", "content": f"tram {n}"} for n in range(7)]
-    library.add_conversation("many", "Many", messages=messages)
-    monkeypatch.setattr(conversation_scans, "_SCAN_MESSAGES", 3)
-    entries, start = [], 0
-    while start is not None:
-        parameters = {"id": "many", "text": "tram", "start": start}
-        page = client.get("/console/find", params=parameters).json()
-        entries += page["entries"]
-        start = page["next"]
-    assert entries == list(range(7))
-
-
 def test_agents_find_nothing_in_human_only_messages(
     client: TestClient, library: recollect.Library, new_user_key: Callable[..., str]
 ) -> None:
@@ -111,49 +113,86 @@ def test_agents_find_nothing_in_human_only_messages(
 # -- tool rows ---
 
 
-def test_results_belong_to_the_call_with_their_id_or_to_the_message_before() -> None:
-    by_id = [call("1", call_id="a"), call("2", call_id="b"), result("3", call_id="b")]
-    assert pair_results(enumerate([*by_id, result("4", call_id="a")])) == {2: 1, 3: 0}
-    assert pair_results(enumerate([call("1"), result("2")])) == {1: 0}
-    assert pair_results(enumerate([call("1"), result("2", tool="Read")])) == {}
-    assert pair_results(enumerate([call("1", call_id="a"), result("2", call_id="z")])) == {}
-    far_apart = [(0, call("1", call_id="a")), (99, result("2", call_id="a"))]
-    assert pair_results(far_apart) == {}
+@pytest.mark.parametrize(
+    ("messages", "pairs"),
+    [
+        (
+            [
+                call("1", call_id="a"),
+                call("2", call_id="b"),
+                result("3", call_id="b"),
+                result("4", call_id="a"),
+            ],
+            [("2", "1"), ("3", "0")],
+        ),
+        ([call("1"), result("2")], [("1", "0")]),
+        ([call("1"), result("2", tool="Read")], []),
+        ([call("1", call_id="a"), result("2", call_id="z")], []),
+        (
+            [
+                call("1", call_id="a"),
+                *({"role": "user", "content": f"{n}"} for n in range(30)),
+                result("2", call_id="a"),
+            ],
+            [],
+        ),
+    ],
+)
+def test_results_belong_to_the_call_with_their_id_or_to_the_message_before(
+    show: Callable[..., str], messages: list[Message], pairs: list[tuple[str, str]]
+) -> None:
+    assert re.findall(
+        r'data-index="(\d+)" data-message="[^"]*" data-call="(\d+)"', show(*messages)
+    ) == (pairs)
 
 
-def test_a_call_has_a_status_and_a_duration() -> None:
-    now = START + timedelta(minutes=5)
-    assert outcome(call("1"), result("2", 2.5), now) == tool_rows.Outcome("done", "2.5 s")
-    assert outcome(call("1"), result("2", is_error=True), now).status == "failed"
-    assert outcome(call("1"), result("2", metadata={"exit_code": 1}), now).status == "failed"
-    assert outcome(call("1"), result("2", duration_seconds=75), now).duration == "1 min 15 s"
-    assert outcome(call("1"), None, now) == tool_rows.Outcome("running", "")
-    assert outcome(call("1"), None, now + timedelta(days=1)).status == "no result"
-    assert outcome(call("1"), result("2", 0), now).duration == ""
-    assert [format_duration(s) for s in (0.01, 9.96, 12, 3_700)] == [
-        "0.1 s",
-        "10.0 s",
-        "12 s",
-        "1 h 1 min",
-    ]
+@pytest.mark.parametrize(
+    ("messages", "status", "duration"),
+    [
+        ([call("1"), result("2", 2.5)], "done", "2.5 s"),
+        ([call("1"), result("2", 0)], "done", ""),
+        ([call("1"), result("2", is_error=True)], "failed", "1.0 s"),
+        ([call("1"), result("2", metadata={"exit_code": 1})], "failed", "1.0 s"),
+        ([call("1"), result("2", duration_seconds=0.01)], "done", "0.1 s"),
+        ([call("1"), result("2", duration_seconds=12)], "done", "12 s"),
+        ([call("1"), result("2", duration_seconds=75)], "done", "1 min 15 s"),
+        ([call("1"), result("2", duration_seconds=3_700)], "done", "1 h 1 min"),
+        ([call("1") | {"created_at": datetime.now(UTC).isoformat()}], "running", "running"),
+        ([call("1")], "no result", "no result"),
+    ],
+)
+def test_a_call_has_a_status_and_a_duration(
+    show: Callable[..., str], messages: list[Message], status: str, duration: str
+) -> None:
+    html = show(*messages)
+    assert f'data-status="{status}"' in html
+    assert f'<span class="duration">{duration}</span>' in html
 
 
-def test_a_call_is_summarized_by_what_it_works_on() -> None:
-    assert summarize("command: make test\ndescription: Run", ()) == "make test"
-    assert summarize('{"query": "red tram", "limit": 3}', ()) == "red tram"
-    assert summarize("just\n  text", ()) == "just text"
+@pytest.mark.parametrize(
+    ("content", "summary"),
+    [
+        ("command: make test\ndescription: Run", "make test"),
+        ('{"query": "red tram", "limit": 3}', "red tram"),
+        ("just\n  text", "just text"),
+    ],
+)
+def test_a_call_is_summarized_by_what_it_works_on(
+    show: Callable[..., str], content: str, summary: str
+) -> None:
+    assert f'<span class="preview" dir="auto">{summary}</span>' in show(call("1", content))
 
 
 def test_a_call_and_its_result_are_one_row_across_windows(
     client: TestClient, library: recollect.Library
 ) -> None:
-    passages = [
-        Passage("q", "user", "Please run it"),
+    messages = [
+        {"id": "q", "role": "user", "content": "Please run it"},
         call("c", "command: make", call_id="1"),
-        Passage("t", "assistant", "Running", "thinking"),
+        {"id": "t", "role": "assistant", "content": "Running", "type": "thinking"},
         result("r", 3, call_id="1"),
     ]
-    library._store.save([recollect.Document("recollect", "row", "Row", passages=tuple(passages))])
+    library.add_conversation("row", "Row", messages=messages)
     for start, limit in ((0, 4), (1, 1)):
         parameters = {"id": "row", "start": start, "limit": limit}
         html = client.get("/console/messages", params=parameters).text
@@ -204,60 +243,63 @@ def test_a_call_and_its_result_are_one_row_across_windows(
         ),
     ],
 )
-def test_edits_become_diffs(tool: str, content: str, path: str, lines: list[str]) -> None:
-    (diff,) = edit_diffs(tool, content)
-    assert diff.path == path
-    assert list(diff.lines) == lines
+def test_edits_become_diffs(
+    show: Callable[..., str], tool: str, content: str, path: str, lines: list[str]
+) -> None:
+    path_shown, shown = shown_diff(show(call("1", content, tool)))
+    assert path_shown == path
+    assert shown == lines[lines[0] == "@" :]
 
 
-@pytest.mark.parametrize("content", ["command: ls", "{broken", "", "[1]", "content: x"])
-def test_other_calls_are_not_diffs(content: str) -> None:
-    assert edit_diffs("Bash", content) == []
+def shown_diff(html: str) -> tuple[str, list[str]]:
+    """The path and the lines of the diff in a call."""
+    path = re.search(r'<div class="diff-head"><code>(.*?)</code>', html)
+    lines = re.search(r'<pre class="diff-lines"><code>(.*?)</code>', html, re.DOTALL)
+    assert path and lines
+    text = re.sub(r"<span[^>]*>|</span>", "", lines[1])
+    return unescape(path[1]), unescape(text).removesuffix("\n").split("\n")
 
 
-def test_diffs_are_escaped() -> None:
-    content = f"file_path: {EVIL}\nold_string: {EVIL}\nnew_string: {EVIL}2"
-    html = render_diffs(edit_diffs("Edit", content))
+@pytest.mark.parametrize("content", ["command: ls", "{broken", "[1]", "content: x"])
+def test_other_calls_are_not_diffs(show: Callable[..., str], content: str) -> None:
+    assert 'class="diff"' not in show(call("1", content))
+
+
+def test_diffs_are_escaped(show: Callable[..., str]) -> None:
+    html = show(call("1", f"file_path: {EVIL}\nold_string: {EVIL}\nnew_string: {EVIL}2", "Edit"))
     assert "<script>" not in html
-    assert html.count(str(escape(EVIL))) == 3
+    assert shown_diff(html) == (EVIL, [f"-{EVIL}", f"+{EVIL}2"])
 
 
-def test_large_edits_are_not_compared_line_by_line() -> None:
+def test_large_edits_are_not_compared_line_by_line(show: Callable[..., str]) -> None:
     old = "\n".join(f"a{n}" for n in range(3_000))
-    (diff,) = edit_diffs("Edit", f"file_path: a\nold_string:\n{old}\nnew_string: b")
-    assert (diff.removed, diff.added) == (3_000, 1)
+    html = show(call("1", f"file_path: a\nold_string:\n{old}\nnew_string: b", "Edit"))
+    assert '<span class="added">+1</span> <span class="removed">−3000</span>' in html
 
 
 # -- attachments ---
 
 
-def test_attachments_are_described_as_the_source_named_them() -> None:
-    views = describe_all(
-        [
-            {"name": "a.png", "media_type": "image/png", "data": PNG},
-            {"id": "f1", "name": "b.jpg", "size": 2_500},
-            {
-                "content_type": "image_asset_pointer",
-                "asset_pointer": "x://f1",
-                "width": 3,
-                "height": 2,
-            },
-            {"type": "image", "width": 5, "height": 4},
-            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
-            {"type": "image", "url": "https://a.example/c.png"},
-            {"name": "notes.txt"},
-            "plain",
-        ]
-    )
-    assert [(v.name, v.is_image, v.has_picture, v.details) for v in views] == [
-        ("a.png", True, True, ""),
-        ("b.jpg", True, False, "2 kB"),
-        ("Image", True, False, "5 × 4"),
-        ("Image", True, True, ""),
-        ("https://a.example/c.png", True, False, ""),
-        ("notes.txt", False, False, ""),
-        ("plain", False, False, ""),
+def test_attachments_are_described_as_the_source_named_them(show: Callable[..., str]) -> None:
+    attachments = [
+        {"name": "a.png", "media_type": "image/png", "data": PNG},
+        {"id": "f1", "name": "b.jpg", "size": 2_500},
+        {"content_type": "image_asset_pointer", "asset_pointer": "x://f1", "width": 3, "height": 2},
+        {"type": "image", "width": 5, "height": 4},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+        {"type": "image", "url": "https://a.example/c.png"},
+        {"name": "notes.txt"},
+        "plain",
     ]
+    html = show({"role": "user", "content": "look", "attachments": attachments})
+    pictures = re.findall(r"<figcaption><bdi>(.*?)</bdi>", html)
+    missing = re.findall(
+        r'class="file missing">.*?<bdi>(.*?)</bdi>(?: · (.*?))?</span>', html, re.DOTALL
+    )
+    files = re.findall(r'class="file">.*?<bdi>(.*?)</bdi>', html, re.DOTALL)
+    assert pictures == ["a.png", "Image"]
+    assert missing == [("b.jpg", "2 kB"), ("Image", "5 × 4"), ("https://a.example/c.png", "")]
+    assert files == ["notes.txt", "plain"]
 
 
 def test_stored_pictures_are_served_and_others_are_not(

@@ -22,9 +22,9 @@ from recollect.language.text import storable
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 from recollect.serve import links
-from recollect.serve.console.views import forms
-from recollect.serve.console.views.markup import rendering
-from recollect.serve.console.views.text_windows import format_clock
+from recollect.serve.console import forms
+from recollect.serve.console.markup import rendering
+from recollect.serve.console.text_windows import format_clock
 
 PART = {"X-Recollect-Fragment": "part"}
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -255,22 +255,22 @@ def test_a_link_to_a_missing_note_offers_to_create_it(
     ],
 )
 def test_links_in_notes_lead_to_notes_or_the_web_only(text: str, html: str) -> None:
-    assert html in rendering.note(text, "n")
+    assert html in rendering.Page().note(text, "n")
 
 
 def test_line_breaks_are_kept_unless_the_text_was_wrapped() -> None:
-    assert "<br>" in rendering.note(
+    assert "<br>" in rendering.Page().note(
         "Roses are red,\nviolets are blue,\nsugar is sweet,\nand so are you.", "n"
     )
     wrapped = "\n".join(
         ["A line that a program ended at a margin of about eighty characters or so, as"] * 5
     )
-    assert "<br>" not in rendering.note(f"# Title\n\n{wrapped}\n\n- one\n- two", "n")
+    assert "<br>" not in rendering.Page().note(f"# Title\n\n{wrapped}\n\n- one\n- two", "n")
 
 
 @given(st.text(alphabet='[]|!.md#ab(/)"<>&\\\n` ', max_size=60), st.text(max_size=10))
 def test_no_note_can_link_into_the_console_except_to_notes(text: str, id: str) -> None:
-    for address in re.findall(r'href="([^"]*)"', rendering.note(text, id)):
+    for address in re.findall(r'href="([^"]*)"', rendering.Page().note(text, id)):
         assert address.startswith(("/knowledge/notes?link=", "http://", "https://", "mailto:"))
 
 

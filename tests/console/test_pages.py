@@ -19,7 +19,7 @@ from recollect.index.meaning import Meaning
 from recollect.knowledge.api import Knowledge
 from recollect.language.text import storable
 from recollect.model.search import Filter
-from recollect.serve.console import pages
+from recollect.serve.console import charts
 from recollect.serve.console.templating import project_name, short_time
 from recollect.serve.http import assets
 from recollect.serve.http.responses import Problem
@@ -796,7 +796,7 @@ def test_errors_of_the_server_are_pages_too(
         def fail(*_: object, error: Exception = error) -> None:
             raise error
 
-        monkeypatch.setattr(pages, "frame", fail)
+        monkeypatch.setattr(charts, "frame", fail)
         response = client.get("/activity?source=chatgpt")
         assert response.status_code == status
         assert "a secret path" not in response.text

@@ -12,15 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selection import few
 
-from recollect.serve.console.views.markup import formulas, rendering
-from recollect.serve.console.views.markup.allowance import Allowance
-from recollect.serve.console.views.markup.rendering import (
+from recollect.serve.console.markup import formulas, rendering
+from recollect.serve.console.markup.allowance import Allowance
+from recollect.serve.console.markup.rendering import (
     beginning,
     highlight,
-    markdown,
     plain,
     query_terms,
 )
+
+
+def markdown(text: str) -> str:
+    return rendering.Page().markdown(text)
+
 
 ALLOWED = {
     "a",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.serve.console.views.markup.snippets import plain_snippet
+from recollect.serve.console.markup.snippets import plain_snippet
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from recollect.errors import LIST_ADVICE, RecollectError
-from recollect.serve.console.request_params import ListFilters
+from recollect.serve.console.lists import ListFilters
 from recollect.serve.console.tabs import CONVERSATIONS, TABS
 from recollect.serve.console.templating import FRAGMENT_HEADER, page
 from recollect.serve.http.responses import (

@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from recollect.capture.discovery import Discovery, discover
 from recollect.errors import InvalidInput
 from recollect.home_folder import USERS
+from recollect.serve.console.error_pages import PageRoute
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.hosts import is_loopback
 from recollect.serve.http.limits import IMPORT
-from recollect.serve.http.route_policy import route_policy
-from recollect.serve.http.routing import DeferredRoute
+from recollect.serve.http.routes import Routes
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, LOCAL, WRITE, Forbidden
 
-router = APIRouter(prefix="/console", include_in_schema=False, route_class=DeferredRoute)
+routes = Routes(route_class=PageRoute)
 
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
@@ -52,8 +52,7 @@ def prepare_first_run(access: Access) -> FirstRun | None:
     return FirstRun(_find(), is_importing)
 
 
-@router.post("/import-found")
-@route_policy(WRITE, CONVERSATIONS, KNOWLEDGE, rate_limit=IMPORT)
+@routes.add("POST /console/import-found", WRITE, CONVERSATIONS, KNOWLEDGE, rate_limit=IMPORT)
 def import_found(access: AccessTo, id: Annotated[list[str], Query()]) -> dict[str, Any]:
     """Import what was found, given the ids of some discoveries. No path can be named."""
     if not is_personal(access):

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Annotated
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from recollect.errors import InvalidInput, NotFound
@@ -16,7 +16,8 @@ from recollect.serve.console.tabs import CONVERSATIONS
 from recollect.serve.console.templating import html, render
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.responses import Problem
-from recollect.serve.http.route_policy import ANY_SCOPE, PUBLIC, route_policy
+from recollect.serve.http.route_policy import ANY_SCOPE, PUBLIC
+from recollect.serve.http.routes import Routes
 from recollect.serve.http.service import Service
 from recollect.serve.identity.accounts import (
     PLAIN_COOKIE,
@@ -27,20 +28,18 @@ from recollect.serve.identity.accounts import (
 from recollect.serve.identity.auth import Unauthorized
 from recollect.serve.identity.principal import WRITE, Forbidden
 
-router = APIRouter(include_in_schema=False, route_class=PageRoute)
+routes = Routes(route_class=PageRoute)
 
 _MAX_LOGIN_BYTES = 20_000
 
 
-@router.get("/login")
-@route_policy(PUBLIC)
+@routes.add("GET /login", PUBLIC)
 def login_page(next: Annotated[str, Query(max_length=4000)] = "/") -> Response:
     response = html(render("login.html", next=links.local(next), problem=""))
     return response
 
 
-@router.post("/login")
-@route_policy(PUBLIC)
+@routes.add("POST /login", PUBLIC)
 async def login(request: Request) -> Response:
     """Exchange an API key or token for a session, in a cookie that scripts cannot read."""
     form = await _read_form(request)
@@ -72,8 +71,7 @@ async def login(request: Request) -> Response:
     return response
 
 
-@router.post("/logout")
-@route_policy(ANY_SCOPE)
+@routes.add("POST /logout", ANY_SCOPE)
 def logout(access: AccessTo) -> Response:
     if access.principal.session:
         with suppress(NotFound):
@@ -95,8 +93,7 @@ def _cookie_name(service: Service) -> str:
     return PLAIN_COOKIE
 
 
-@router.post("/sessions/{id}/end")
-@route_policy(WRITE, CONVERSATIONS)
+@routes.add("POST /sessions/{id}/end", WRITE, CONVERSATIONS)
 def end_session(access: AccessTo, id: str) -> Response:
     _require_person(access)
     own_ids = {own.id for own in live_sessions(access.service.keys, access.principal.user)}

@@ -1,23 +1,35 @@
-"""Searches: one page of results, with the values that the template needs."""
+"""Searches: one page of results over conversations and items, and what to try if there are none."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from recollect.errors import SearchTimeout
+from fastapi import Depends, Query
+
+from recollect.errors import InvalidInput, SearchTimeout
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.query import parse_query
-from recollect.language.text import storable
+from recollect.language.queries.query_fields import Fields
+from recollect.language.queries.query_tree import words
+from recollect.language.text import moment, storable, tokens
+from recollect.language.words import as_written, join_pairs
 from recollect.library import Library
-from recollect.model.kinds import KIND_TABLE
-from recollect.model.search import Page, SearchOptions
+from recollect.model.audience import is_human_only
+from recollect.model.documents import Json
+from recollect.model.search import Hit, Page, SearchOptions
 from recollect.search.deadline import NOTE as INCOMPLETE
 from recollect.search.evidence import UNRELATED
-from recollect.search.queries.period_questions import BY_TIME
-from recollect.serve.console.request_params import ListFilters, SearchRequest
+from recollect.search.queries.period_questions import BY_TIME, as_period
+from recollect.search.snippets import snippet
+from recollect.serve import links
+from recollect.serve.console.forms import FIELD_LABELS
+from recollect.serve.console.lists import ListFilters
+from recollect.serve.console.markup.snippets import plain_snippet
 from recollect.serve.console.tabs import (
     ALL_KINDS,
     CONVERSATIONS,
@@ -25,75 +37,150 @@ from recollect.serve.console.tabs import (
     MEDIA,
     NOTES,
     TABS,
+    TABS_BY_SOURCE,
+    Tab,
     count_items,
+    document_url,
 )
-from recollect.serve.console.views.hit_views import api_sources, hit_view
-from recollect.serve.console.views.result_views import Result, conversation_result, item_result
-from recollect.serve.console.views.suggestions import (
-    advice,
-    corrected_query,
-    matching_verb,
-    suggest,
-)
+from recollect.serve.console.text_windows import WINDOW_PASSAGES, format_clock
 from recollect.serve.http.access import Access
 from recollect.serve.identity.principal import KNOWLEDGE, READ
+from recollect.serve.masking import mask_hit
 
 _RESULTS_PER_PAGE = 15
+_MAX_TERMS = 6
 _ABSENCE = re.compile(r"(?:Nothing|No [a-z ]+) mentions “[^”]*”(?: or “[^”]*”)*\.")
 """The remark on words that occur nowhere."""
-_ITEM_SOURCES = tuple(kind.knowledge for kind in KIND_TABLE if kind.plural in ITEM_KINDS)
 _CORRECTION = re.compile("Searched for “[^”]*” instead of “[^”]*”\\. ?")
+_DATE_FIELD = re.compile(r"(?<!\S)(?:before|after):\S+\s*", re.IGNORECASE)
+_FIELD = re.compile(
+    r'(?<!\S)-?(?:role|from|in|project|source|tag|title):(?:"[^"]*"|\S+)\s*', re.IGNORECASE
+)
+_ITEM_EXPLANATIONS = {
+    "fts": "Contains words of the search.",
+    "vector": "Similar in meaning.",
+    "hybrid": "Contains words of the search, and is similar in meaning.",
+}
 
 
-def _texts(results: Sequence[Result]) -> Iterator[str]:
-    """The texts that a page of results shows."""
-    for result in results:
-        yield result.title
-        yield from (line.snippet for line in result.lines)
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A search, as the address of the results page describes it."""
+
+    q: str = ""
+    mode: str = "both"
+    offset: Annotated[int, Query(ge=0)] = 0
+    kind: str = ""
+    """What to search: a kind, `all`, or empty to let the console choose."""
+    typing: bool = False
+    """The person is still typing, so the last word may be unfinished."""
+    correct: bool = True
+    """Correct misspelled words."""
+
+    @property
+    def query(self) -> str:
+        """The text of the search box; nothing if it consists of blanks."""
+        return "" if self.q.isspace() else self.q
+
+    def options(self) -> SearchOptions:
+        return SearchOptions(
+            self.mode or "both",
+            "conversation",
+            _RESULTS_PER_PAGE,
+            self.offset,
+            typing=self.typing,
+            correct=self.correct,
+        )
+
+    def template_values(self) -> dict[str, Any]:
+        return {
+            "q": self.query,
+            "mode": self.mode or "both",
+            "typing": self.typing,
+            "correct": self.correct,
+        }
+
+    def searched_kind(self, access: Access, library: Library, filters: ListFilters) -> str:
+        """What to search if the person did not choose: everything.
+
+        With filters, which belong to conversations, only conversations.
+        """
+        if self.kind in (*TABS, ALL_KINDS):
+            return self.kind
+        if count_items(access, library) and not filters.count:
+            return ALL_KINDS
+        return CONVERSATIONS
 
 
-def searched_kind(
-    access: Access, library: Library, request: SearchRequest, filters: ListFilters
-) -> str:
-    """What to search if the person did not choose: everything.
+Search = Annotated[SearchRequest, Depends()]
 
-    With filters, which belong to conversations, only conversations.
-    """
-    if request.kind in (*TABS, ALL_KINDS):
-        return request.kind
-    if count_items(access, library) and not filters.count:
-        return ALL_KINDS
-    return CONVERSATIONS
+
+class ResultLine(NamedTuple):
+    """A message that matches, or the matching part of an item."""
+
+    url: str
+    preview_url: str
+    author: str
+    snippet: str
+    marks: Sequence[tuple[int, int]]
+    explanation: str = ""
+    """How it was found, in a sentence."""
+    role: str = "none"
+    labels: Sequence[str] = ()
+    """What is special about it: a tool call, another branch."""
+    is_human_only: bool = False
+
+
+class Result(NamedTuple):
+    """A conversation or item with its best lines."""
+
+    id: str
+    tab: Tab
+    title: str
+    time: datetime | None
+    score: float
+    lines: Sequence[ResultLine]
+    source: str = ""
+    project: str = ""
+    details: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    open_in: links.OpenIn | None = None
 
 
 def search(
     access: Access, library: Library, request: SearchRequest, filters: ListFilters
 ) -> dict[str, Any]:
     """One page of results. Conversations and items have pages of their own, which are merged."""
-    kind = searched_kind(access, library, request, filters)
+    kind = request.searched_kind(access, library, filters)
     searches = []
     if kind in (CONVERSATIONS, ALL_KINDS):
         searches.append(partial(_search_conversations, access, library, request, filters))
     if kind != CONVERSATIONS:
         access.require(READ, KNOWLEDGE)
         searches.append(partial(_search_items, access, library, request, filters, kind))
-    results = _merge(_in_time(searches))
-    results |= {
+    parts = _in_time(searches)
+    results = _by_score(parts, "results")
+    corrections = {k: v for part in reversed(parts) for k, v in part["corrections"].items()}
+    texts = [text for each in results for text in (each.title, *(x.snippet for x in each.lines))]
+    note, verb = _note_on_all(parts), matching_verb(request.query, request.options().now)
+    values: dict[str, Any] = {
+        "results": results,
+        "nearest": _by_score(parts, "nearest")[:3],
+        "has_more": any(part["has_more"] for part in parts),
         "uses_filters": kind == CONVERSATIONS and bool(filters.count),
-        "corrected_query": corrected_query(
-            request.query, results["corrections"], _texts(results["results"])
-        ),
+        "corrected_query": corrected_query(request.query, corrections, texts),
+        "verb": verb,
+        "note": note,
+        "next_offset": request.offset + _RESULTS_PER_PAGE,
         "suggestions": [],
         "advice": "",
-        "verb": matching_verb(request.query, search_options(request).now),
-        "next_offset": request.offset + _RESULTS_PER_PAGE,
     }
-    if not results["results"]:
-        results["suggestions"] = suggest(request, filters, kind)
-        results["advice"] = advice(request.query, is_empty=not library.size())
-        if results["verb"] == "mentions":  # the heading says so
-            results["note"] = _ABSENCE.sub("", results["note"]).strip()
-    return {"is_first_page": request.offset == 0, "search_kind": kind, "results": results}
+    if not results:
+        values["suggestions"] = suggest(request, filters, kind)
+        values["advice"] = advice(request.query, is_empty=not library.size())
+        if verb == "mentions":  # the heading says so
+            values["note"] = _ABSENCE.sub("", note).strip()
+    return {"is_first_page": request.offset == 0, "search_kind": kind, "results": values}
 
 
 def _in_time(searches: Sequence[Callable[[], dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -112,20 +199,8 @@ def _in_time(searches: Sequence[Callable[[], dict[str, Any]]]) -> list[dict[str,
     return [part | {"note": f"{part['note']} {INCOMPLETE}".strip()} for part in parts]
 
 
-def _merge(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The results of all parts, best first, and what is known about the search."""
-    results = [result for part in parts for result in part["results"]]
-    nearest = [result for part in parts for result in part["nearest"]]
-    best_nearest = sorted(nearest, key=lambda result: -result.score)
-    return {
-        "results": sorted(results, key=lambda result: -result.score),
-        "nearest": best_nearest[:3],
-        "note": _note_on_all(parts),
-        "corrections": {k: v for part in reversed(parts) for k, v in part["corrections"].items()},
-        "matched": parts[0]["matched"],
-        "mode": parts[0]["mode"],
-        "has_more": any(part["has_more"] for part in parts),
-    }
+def _by_score(parts: Sequence[dict[str, Any]], name: str) -> list[Result]:
+    return sorted((each for part in parts for each in part[name]), key=lambda each: -each.score)
 
 
 def _note_on_all(parts: list[dict[str, Any]]) -> str:
@@ -153,47 +228,6 @@ def _note_on_all(parts: list[dict[str, Any]]) -> str:
     return " ".join(filter(None, remarks))
 
 
-def search_options(request: SearchRequest) -> SearchOptions:
-    return SearchOptions(
-        request.mode,
-        "conversation",
-        _RESULTS_PER_PAGE,
-        request.offset,
-        typing=request.typing,
-        correct=request.correct,
-    )
-
-
-def _search_conversations(
-    access: Access, library: Library, request: SearchRequest, filters: ListFilters
-) -> dict[str, Any]:
-    options = search_options(request)
-    page = library.search(
-        request.query, filters.message_filter(), options, audience=access.principal.audience
-    )
-
-    def results(hits: Any) -> list[Result]:
-        return [conversation_result(library, access.principal, hit, page) for hit in hits]
-
-    return {
-        "results": results(page.hits),
-        "nearest": results(page.nearest),
-        "note": _without_corrections(page.note, page.corrections),
-        "missing": page.missing,
-        "is_weak": page.weak,
-        "is_partial": page.partial,
-        "corrections": page.corrections,
-        "matched": page.matched,
-        "mode": page.mode,
-        # Conversations beyond the ranked ones are counted only as far as they are shown.
-        "has_more": len(page.hits) == options.limit and not _is_last(page),
-    }
-
-
-def _is_last(page: Page) -> bool:
-    return page.exact and page.offset + len(page.hits) >= page.total
-
-
 def _without_corrections(note: str, corrections: Mapping[str, str]) -> str:
     """The note without the sentence about corrections, which the page shows with a button.
 
@@ -202,50 +236,243 @@ def _without_corrections(note: str, corrections: Mapping[str, str]) -> str:
     return _CORRECTION.sub("", note, count=len(corrections)).strip() if corrections else note
 
 
+# -- conversations ---
+
+
+def _search_conversations(
+    access: Access, library: Library, request: SearchRequest, filters: ListFilters
+) -> dict[str, Any]:
+    options, audience = request.options(), access.principal.audience
+    page = library.search(request.query, filters.message_filter(), options, audience=audience)
+
+    def result(hit: Hit) -> Result:
+        """A hit stands for a conversation, with the next best messages."""
+        return Result(
+            hit.conversation_id,
+            TABS[CONVERSATIONS],
+            library.label(hit.conversation_id, hit.title),
+            hit.created_at,
+            hit.score,
+            [_line(mask_hit(line, audience), page) for line in (hit, *hit.also)],
+            hit.source,
+            hit.project,
+            open_in=links.open_in(hit.source, hit.conversation_id, hit.conversation_id),
+        )
+
+    is_last = page.exact and page.offset + len(page.hits) >= page.total
+    return {
+        "results": list(map(result, page.hits)),
+        "nearest": list(map(result, page.nearest)),
+        "note": _without_corrections(page.note, page.corrections),
+        "missing": page.missing,
+        "is_weak": page.weak,
+        "is_partial": page.partial,
+        "corrections": page.corrections,
+        # Conversations beyond the ranked ones are counted only as far as they are shown.
+        "has_more": len(page.hits) == options.limit and not is_last,
+    }
+
+
+def _line(hit: Hit, page: Page) -> ResultLine:
+    text, marks = plain_snippet(hit.snippet, hit.marks)
+    labels = [] if hit.type == "message" else [hit.type.replace("_", " ")]
+    if not hit.canonical:
+        labels.append("other branch")
+    query = {"id": hit.conversation_id, "m": hit.message_id}
+    return ResultLine(
+        links.conversation_url(hit.conversation_id, m=hit.message_id),
+        f"/console/preview?{links.query(query)}",
+        hit.author or hit.role or "unknown",
+        text,
+        marks,
+        explain(hit, page),
+        hit.role or "none",
+        labels,
+        is_human_only(hit),
+    )
+
+
+def explain(hit: Hit, page: Page) -> str:
+    """How a hit was found, in a sentence."""
+    sentences = [_explain_match(hit, page)]
+    if hit.copies == 1:
+        sentences.append("One more message has the same text.")
+    elif hit.copies:
+        sentences.append(f"{hit.copies:,} more messages have the same text.")
+    return " ".join(filter(None, sentences))
+
+
+def _explain_match(hit: Hit, page: Page) -> str:
+    if not hit.arms or page.nearest:  # the nearest are not similar
+        return ""
+    names = [
+        f"“{as_written(term.removesuffix('*'), [hit.snippet])}”"
+        for term in join_pairs(hit.terms, hit.snippet)
+    ][:_MAX_TERMS]
+    found = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    if page.matched == "literal" and hit.arms == ("text",) and not found:
+        return "Contains this text."
+    if not found and "text" in hit.arms and hit.parts.get("title"):
+        return "The title contains words of the search."
+    if "vector" not in hit.arms:
+        return f"Contains {found or 'words of the search'}."
+    if found and "text" in hit.arms:
+        return f"Contains {found}, and is similar in meaning."
+    if found:
+        return f"Similar in meaning, and contains {found}."
+    return "Similar in meaning, in other words."
+
+
+# -- items ---
+
+
 def _search_items(
     access: Access, library: Library, request: SearchRequest, filters: ListFilters, kind: str
 ) -> dict[str, Any]:
     kind_filters: dict[str, dict[str, Any]] = {}
-    if kind == NOTES and filters.tags:
-        kind_filters = {NOTES: {"keywords": list(filters.tags)}}
-    if kind == MEDIA and filters.media_types:
-        kind_filters = {MEDIA: {"media_types": list(filters.media_types)}}
+    if kind == NOTES and filters.tag:
+        kind_filters = {NOTES: {"keywords": list(filters.tag)}}
+    if kind == MEDIA and filters.type:
+        kind_filters = {MEDIA: {"media_types": list(filters.type)}}
+    kinds = ITEM_KINDS if kind == ALL_KINDS else (kind,)
     options = KnowledgeOptions(
-        sources=api_sources(kind) or _ITEM_SOURCES,
+        sources=[TABS[name].source for name in kinds],
         limit=_RESULTS_PER_PAGE,
         offset=request.offset,
-        mode=request.mode,
+        mode=request.mode or "both",
         filters=kind_filters,
         typing=request.typing,
         correct=request.correct,
     )
     audience = access.principal.audience
     response = library.knowledge.search(request.query, options, audience=audience)
-
-    is_match = _searches_words(request.query, response.get("note", ""))
-
-    def results(name: str) -> list[Result]:
-        views = []
-        for result in response.get(name, ()):
-            title = library.label(result["id"], result["title"] or "")
-            view = hit_view({**result, "title": title}, request.query)
-            views.append(item_result(view, is_match=is_match and name == "results"))
-        return views
-
-    corrections = response.get("corrections", {})
+    note, corrections = response.get("note", ""), response.get("corrections", {})
+    # For fields or a time alone, items are only listed.
+    has_words = parse_query(storable(request.query)).node is not None
+    explanations = _ITEM_EXPLANATIONS if has_words and not note.startswith(BY_TIME) else {}
     return {
-        "results": results("results"),
-        "nearest": results("nearest"),
-        "note": _without_corrections(response.get("note", ""), corrections),
+        "results": [
+            _item_result(library, result, request.query, explanations)
+            for result in response["results"]
+        ],
+        "nearest": [
+            _item_result(library, result, request.query, {})
+            for result in response.get("nearest", ())
+        ],
+        "note": _without_corrections(note, corrections),
         "is_weak": response.get("weak", False),
         "is_partial": response.get("partial", False),
         "corrections": corrections,
-        "matched": "all",
-        "mode": request.mode,
         "has_more": response["has_more"],
     }
 
 
-def _searches_words(query: str, note: str) -> bool:
-    """Whether results match words. For fields or a time alone, they are only listed."""
-    return parse_query(storable(query)).node is not None and not note.startswith(BY_TIME)
+def _item_result(
+    library: Library, result: Mapping[str, Json], query: str, explanations: Mapping[str, str]
+) -> Result:
+    """A result of the Knowledge API, which may be no match, only near or listed."""
+    id, tab, loc = result["id"], TABS_BY_SOURCE[result["source"]], result["loc"] or {}
+    text, marks = plain_snippet(*_mark_words(result["snippet"] or "", query))
+    index, seconds, field = loc.get("chunk_index"), loc.get("seconds"), str(loc.get("field"))
+    position = None
+    if isinstance(index, int) and index >= WINDOW_PASSAGES and "field" not in loc:
+        position = str(index)
+    url = document_url(tab.name, id, q=query, p=position)
+    place = FIELD_LABELS.get(field, "").lower()
+    if seconds is not None:
+        url, place = f"{url}#t={int(seconds)}", f"at {format_clock(seconds)}"
+    elif field in FIELD_LABELS:
+        url = f"{url}#f-{field}"
+    if seconds is None and loc.get("page") is not None:
+        place = f"page {loc['page']}"
+    line = ResultLine(
+        url,
+        f"/console/preview?{links.query({'id': id, 'kind': tab.name})}",
+        result["sender"] or "",
+        text,
+        marks,
+        explanations.get(result["score_type"], ""),
+        result["sender"] or "none",
+    )
+    return Result(
+        id,
+        tab,
+        library.label(id, result["title"] or ""),
+        moment(result["last_modified"]),
+        result["score"],
+        (line,),
+        details=[detail for detail in (result["media_type"] or tab.singular, place) if detail],
+        tags=(result["tags"] or [])[:3],
+    )
+
+
+def _mark_words(text: str, query: str) -> tuple[str, Sequence[tuple[int, int]]]:
+    """Mark the words of the query in a snippet, without cutting it."""
+    try:
+        node = parse_query(storable(query)).node
+    except InvalidInput:
+        return text, ()
+    return snippet(text, words(node) if node else [], 4 * len(text) + 8)
+
+
+# -- what to try if nothing is found, and how a correction is shown ---
+
+
+class Suggestion(NamedTuple):
+    """A button that changes the search."""
+
+    label: str
+    query: str
+    cleared_filters: str = ""
+    """The filters that the button removes, separated by spaces."""
+    kind: str = ""
+    mode: str = ""
+
+
+def suggest(request: SearchRequest, filters: ListFilters, kind: str) -> list[Suggestion]:
+    query = request.query
+    suggestions = []
+    if '"' in query:
+        suggestions.append(Suggestion("Remove the quotes", query.replace('"', " ").strip()))
+    without_dates = _DATE_FIELD.sub("", query).strip()
+    if without_dates and (without_dates != query or filters.after or filters.before):
+        suggestions.append(Suggestion("Search all time", without_dates, "after before"))
+    without_fields = _FIELD.sub("", query).strip()
+    if without_fields and without_fields != query:
+        suggestions.append(Suggestion("Remove the fields", without_fields))
+    if filters.count:
+        suggestions.append(Suggestion("Clear all filters", query, "all"))
+    if (request.mode or "both") != "both":
+        suggestions.append(Suggestion("Search by words and meaning", query, mode="both"))
+    if request.kind and kind != ALL_KINDS:
+        suggestions.append(Suggestion("Search everything", query, kind=ALL_KINDS))
+    return suggestions
+
+
+def advice(query: str, *, is_empty: bool) -> str:
+    """What to do about a query that finds nothing. `is_empty`: so is the library."""
+    if is_empty:
+        return "Your library is empty. Import something to search in it."
+    attempt = "fewer words" if len(query.split()) > 1 else "another word"
+    return f"Try {attempt}, or a prefix such as config*."
+
+
+def matching_verb(query: str, now: datetime) -> str:
+    """How a hit relates to the query: it mentions words, or it matches operators, fields or a time.
+
+    Messages may mention all the words of a query with fields, only not there or then.
+    """
+    parsed = as_period(parse_query(storable(query)), now)
+    return "mentions" if parsed.plain and parsed.fields == Fields() else "matches"
+
+
+def corrected_query(query: str, corrections: Mapping[str, str], texts: Iterable[str]) -> str:
+    """The query as it was searched, spelled as in these texts; empty if nothing was corrected."""
+    if not corrections:
+        return ""
+    texts = tuple(texts)
+    corrected = []
+    for word in query.split():
+        correction = corrections.get(" ".join(tokens(word)))
+        corrected.append(as_written(correction, texts) if correction else word)
+    return " ".join(corrected)

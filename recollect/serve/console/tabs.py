@@ -8,15 +8,16 @@ from typing import NamedTuple
 from recollect.errors import NotFound
 from recollect.language.text import truncate
 from recollect.library import Library
-from recollect.model.kinds import KIND_TABLE, Kind
+from recollect.model.kinds import KIND_TABLE
+from recollect.serve import links
 from recollect.serve.http.access import Access
-from recollect.serve.identity.principal import KNOWLEDGE, READ, Forbidden
+from recollect.serve.identity.principal import KNOWLEDGE, READ
 
 CONVERSATIONS, NOTES, MEDIA, CHARACTERS, PROMPTS = (kind.plural for kind in KIND_TABLE)
 ALL_KINDS = "all"
 """What to search, if not one kind."""
 
-_ITEM_NOUNS = {MEDIA: ("media item", "media items")}
+_NOUNS = {MEDIA: ("media item", "media items")}
 _IMPORT_HINTS = {
     NOTES: (
         "Write a note, drop Markdown files anywhere on this page, "
@@ -36,26 +37,31 @@ class Tab(NamedTuple):
 
     name: str
     """In addresses: `notes`."""
+    kind: str
+    source: str
+    """Its name in the Knowledge API."""
     label: str
+    url: str
     singular: str
     plural: str
     import_hint: str
     """How to add the first ones."""
 
-    @property
-    def url(self) -> str:
-        if self.name == CONVERSATIONS:
-            return "/"
-        return f"/knowledge/{self.name}"
 
-
-def _tab(kind: Kind) -> Tab:
-    singular, plural = _ITEM_NOUNS.get(kind.plural, (kind.name, kind.plural))
-    import_hint = _IMPORT_HINTS.get(kind.plural, "")
-    return Tab(kind.plural, kind.plural.capitalize(), singular, plural, import_hint)
-
-
-TABS: Mapping[str, Tab] = {kind.plural: _tab(kind) for kind in KIND_TABLE}
+TABS: Mapping[str, Tab] = {
+    kind.plural: Tab(
+        kind.plural,
+        kind.name,
+        kind.knowledge,
+        kind.plural.capitalize(),
+        "/" if kind.plural == CONVERSATIONS else f"/knowledge/{kind.plural}",
+        *_NOUNS.get(kind.plural, (kind.name, kind.plural)),
+        _IMPORT_HINTS.get(kind.plural, ""),
+    )
+    for kind in KIND_TABLE
+}
+TABS_BY_KIND = {tab.kind: tab for tab in TABS.values()}
+TABS_BY_SOURCE = {tab.source: tab for tab in TABS.values()}
 ITEM_KINDS = tuple(name for name in TABS if name != CONVERSATIONS)
 
 
@@ -66,19 +72,20 @@ def get_tab(kind: str) -> Tab:
     return TABS[kind]
 
 
+def document_url(kind: str, id: str, **parameters: str | None) -> str:
+    """The page of a conversation or item."""
+    if kind == CONVERSATIONS:
+        return links.conversation_url(id, **parameters)
+    return links.item_url(kind, id, **parameters)
+
+
 def toolset_for(kind: str) -> str:
     """The toolset that a key needs to read this kind. Raises NotFound."""
-    if get_tab(kind).name == CONVERSATIONS:
-        return CONVERSATIONS
-    return KNOWLEDGE
+    return CONVERSATIONS if get_tab(kind).name == CONVERSATIONS else KNOWLEDGE
 
 
 def can_read_items(access: Access) -> bool:
-    try:
-        access.require(READ, KNOWLEDGE)
-    except Forbidden:
-        return False
-    return True
+    return READ in access.principal.scopes and access.principal.has_toolset(KNOWLEDGE)
 
 
 def count_items(access: Access, library: Library) -> dict[str, int]:

@@ -15,8 +15,9 @@ from recollect.language.text import iso, storable
 from recollect.model.audience import is_human_only
 from recollect.model.sources import source_label
 from recollect.serve import links
+from recollect.serve.console.attachments import describe, describe_all
+from recollect.serve.console.markup import rendering
 from recollect.serve.console.tabs import CONVERSATIONS, TABS, Tab
-from recollect.serve.console.views.markup import rendering
 from recollect.serve.http import assets
 from recollect.serve.identity.principal import KNOWLEDGE, WRITE, Principal
 
@@ -75,6 +76,8 @@ def _environment() -> Environment:
         query_string=links.query,
         item_url=links.item_url,
         is_human_only=is_human_only,
+        describe=describe,
+        describe_all=describe_all,
         ROLES=ROLES,
         TABS=TABS,
     )

@@ -24,7 +24,7 @@ from recollect.language.symbol_names import symbol_name
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import storable, tokens
 from recollect.language.words import content_words, stem
-from recollect.serve.console.views.markup.diffs import FileDiff
+from recollect.serve.console.markup.diffs import FileDiff
 
 MESSAGE_CHARS = 20_000
 """Longer messages get a "Show all" button."""
@@ -32,7 +32,7 @@ MARKDOWN_CHARS = 50_000
 """Longer texts are shown as plain text."""
 MAX_CHARS = 2_000_000
 """The most that "Show all" shows. The export has everything."""
-_WORKER = "recollect.serve.console.views.markup.worker"
+_WORKER = "recollect.serve.console.markup.worker"
 _BOUNDS = Bounds(cpu_seconds=1.5, cpu_seconds_per_megabyte=0.0, idle_seconds=2.0)
 _ALLOWANCE = 0.5  # seconds for colours and formulas
 _PAGE_SECONDS = 1.0  # for all texts of a page; after that, long ones are plain text
@@ -56,7 +56,9 @@ class Page:
 
     def edit_diffs(self, tool: str, content: str) -> list[FileDiff]:
         """The diffs that a tool call makes; none if it is not an edit, or costs too much."""
-        return [FileDiff(*diff) for diff in self._render("diffs", content, tool) or ()]
+        return [
+            FileDiff(*diff) for diff in self._render("diffs", content[:MARKDOWN_CHARS], tool) or ()
+        ]
 
     def _html(self, kind: str, text: str, detail: str = "") -> Markup:
         html = None
@@ -76,15 +78,6 @@ class Page:
             return None
         self._seconds_left -= seconds
         return result
-
-
-def markdown(text: str) -> Markup:
-    """See `Page`."""
-    return Page().markdown(text)
-
-
-def note(text: str, id: str) -> Markup:
-    return Page().note(text, id)
 
 
 def plain(text: str) -> Markup:

@@ -24,11 +24,11 @@ from markdown_it.utils import OptionsDict
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import storable
 from recollect.serve import links
-from recollect.serve.console.views.markup import formulas
-from recollect.serve.console.views.markup.allowance import Allowance
-from recollect.serve.console.views.markup.blanks import add_blanks
-from recollect.serve.console.views.markup.formulas import add_formulas
-from recollect.serve.console.views.markup.task_lists import add_task_lists
+from recollect.serve.console.markup import formulas
+from recollect.serve.console.markup.allowance import Allowance
+from recollect.serve.console.markup.blanks import add_blanks
+from recollect.serve.console.markup.formulas import add_formulas
+from recollect.serve.console.markup.task_lists import add_task_lists
 
 _MAX_NESTING = 50
 _MAX_LINK_TARGET = 500

@@ -20,7 +20,7 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from recollect.language.text import storable
-from recollect.serve.console.views.markup.allowance import Allowance
+from recollect.serve.console.markup.allowance import Allowance
 
 _TAG_NAMES = (
     "math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot "

@@ -65,8 +65,8 @@ def text_window(
     """The window of a text that contains the passage at this position."""
     position = max(0, min(position, summary.message_count - 1))
     start = position - position % WINDOW_PASSAGES
-    passages, total = read_passages(library, principal, summary, start, WINDOW_PASSAGES)
-    end = start + len(passages)
+    passages = read_passages(library, principal, summary, start, WINDOW_PASSAGES)
+    end, total = start + len(passages), summary.message_count
     if any(passage.metadata.get("cues") for passage in passages):
         paragraphs = tuple(_paragraphs(cues_of(passages), summary))
         return TextWindow(start, end, total, paragraphs=paragraphs)
@@ -74,18 +74,22 @@ def text_window(
 
 
 def read_passages(
-    library: Library, principal: Principal, summary: Summary, start: int, limit: int
-) -> tuple[list[Passage], int]:
-    """Up to `limit` passages of a document, and how many it has."""
+    library: Library,
+    principal: Principal,
+    summary: Summary,
+    start: int = 0,
+    limit: int | None = None,
+) -> list[Passage]:
+    """Passages of a document; without a limit, all from `start`."""
     passages: list[Passage] = []
-    total = summary.message_count
+    limit = summary.message_count if limit is None else limit
     while len(passages) < limit:
         page_size = min(WINDOW_PASSAGES, limit - len(passages))
-        page, total = library.messages(summary.id, start + len(passages), page_size)
+        page, _ = library.messages(summary.id, start + len(passages), page_size)
         if not page:
             break
         passages += page
-    return [mask_passage(passage, principal.audience) for passage in passages], total
+    return [mask_passage(passage, principal.audience) for passage in passages]
 
 
 def format_clock(seconds: float) -> str:
@@ -101,50 +105,38 @@ def _pieces(passages: Sequence[Passage]) -> Iterator[TextPiece]:
     last_page = None
     for passage in passages:
         page = passage.metadata.get("page")
-        if not isinstance(page, int):
-            page = None
-        new_page = None
-        if page != last_page:
-            new_page = page
-        yield TextPiece(passage.content, passage.position, new_page)
+        page = page if isinstance(page, int) else None
+        yield TextPiece(passage.content, passage.position, page if page != last_page else None)
         last_page = page
 
 
 def _paragraphs(cues: Iterable[Cue], summary: Summary) -> Iterator[Paragraph]:
     url = links.web(summary.metadata.get("url"))
     anchors: set[int] = set()
-    paragraph: list[Cue] = []
+    paragraph: list[CueView] = []
+    start, last, length = 0.0, None, 0
     for cue in cues:
-        if paragraph and _starts_paragraph(cue, paragraph):
-            yield _paragraph(paragraph, url, anchors)
+        if last is not None and _starts_paragraph(cue, last, length):
+            yield _paragraph(paragraph, start, last.speaker, url)
             paragraph = []
-        paragraph.append(cue)
-    if paragraph:
-        yield _paragraph(paragraph, url, anchors)
+        if not paragraph:
+            start, length = cue.start, 0
+        second = int(cue.start)
+        paragraph.append(CueView(cue.text, cue.start, "" if second in anchors else f"t={second}"))
+        anchors.add(second)
+        last, length = cue, length + len(cue.text)
+    if last is not None:
+        yield _paragraph(paragraph, start, last.speaker, url)
 
 
-def _starts_paragraph(cue: Cue, paragraph: Sequence[Cue]) -> bool:
-    last = paragraph[-1]
+def _starts_paragraph(cue: Cue, last: Cue, length: int) -> bool:
     if cue.speaker != last.speaker or cue.start - last.end > _LONG_PAUSE:
         return True
-    length = sum(len(previous.text) for previous in paragraph)
     if length > 3 * _PARAGRAPH_CHARS:
         return True
     return length > _PARAGRAPH_CHARS and last.text.rstrip().endswith(_SENTENCE_ENDS)
 
 
-def _paragraph(cues: Sequence[Cue], url: str, anchors: set[int]) -> Paragraph:
-    views = []
-    for cue in cues:
-        second = int(cue.start)
-        anchor = ""
-        if second not in anchors:
-            anchor = f"t={second}"
-            anchors.add(second)
-        views.append(CueView(cue.text, cue.start, anchor))
-    first = cues[0]
-    play_url = ""
-    if url:
-        play_url = links.at_second(url, first.start)
-    clock = format_clock(first.start)
-    return Paragraph(int(first.start), clock, first.speaker or "", play_url, tuple(views))
+def _paragraph(cues: Sequence[CueView], start: float, speaker: str | None, url: str) -> Paragraph:
+    play_url = links.at_second(url, start) if url else ""
+    return Paragraph(int(start), format_clock(start), speaker or "", play_url, cues)

@@ -12,10 +12,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from markupsafe import Markup
-
-from recollect.language.text import storable
-
 _MAX_LINES = 2_000  # comparing more lines takes too long
 _CONTEXT_LINES = 3
 _PATCH = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch", re.DOTALL | re.MULTILINE)
@@ -64,11 +60,6 @@ def edit_diffs(tool: str, content: str) -> list[FileDiff]:
         return []
     lines = [line for old, new in replacements for line in _diff_lines(old, new)]
     return [FileDiff(path, lines)]
-
-
-def render_diffs(diffs: Sequence[FileDiff]) -> Markup:
-    """Diffs as HTML. Every piece of text is escaped."""
-    return Markup("").join(map(_render_diff, diffs))
 
 
 def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
@@ -175,25 +166,3 @@ def _patch_diffs(patch: str) -> Iterator[FileDiff]:
             lines.append(line)
     if path:
         yield FileDiff(path, lines)
-
-
-_CLASSES = {"+": "added", "-": "removed", "@": "hunk"}
-
-
-def _render_diff(diff: FileDiff) -> Markup:
-    rows = []
-    for number, line in enumerate(diff.lines):
-        css_class = _CLASSES.get(line[:1], "same")
-        if css_class == "hunk" and number == 0 and line == "@":
-            continue
-        text = storable(line) + "\n"
-        rows.append(Markup('<span class="{}">{}</span>').format(css_class, text))
-    counts = Markup('<span class="added">+{}</span> <span class="removed">−{}</span>')
-    head = Markup('<div class="diff-head"><code>{}</code> <span class="counts">{}</span></div>')
-    body = Markup('<pre class="diff-lines"><code>{}</code></pre>')
-    return (
-        Markup('<div class="diff">')
-        + head.format(storable(diff.path), counts.format(diff.added, diff.removed))
-        + body.format(Markup("").join(rows))
-        + Markup("</div>")
-    )

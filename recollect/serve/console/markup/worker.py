@@ -12,9 +12,9 @@ from typing import Any
 from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
-from recollect.serve.console.views.markup.allowance import Allowance
-from recollect.serve.console.views.markup.diffs import changed_lines, edit_diffs
-from recollect.serve.console.views.markup.markdown import markdown, note
+from recollect.serve.console.markup.allowance import Allowance
+from recollect.serve.console.markup.diffs import changed_lines, edit_diffs
+from recollect.serve.console.markup.markdown import markdown, note
 
 
 def _render(request: dict[str, Any]) -> Any:
