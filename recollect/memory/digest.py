@@ -53,29 +53,24 @@ def digest(
     """
     if now is None:
         now = datetime.now(UTC)
-    excluded_document = f"{OBSERVATIONS}:{without}" if without else None
     filter_ = Filter(
         hidden=True,
         kinds=(OBSERVATION,),
         projects=tuple(dict.fromkeys(_project(store, folder) for folder in projects)),
     )
     recent = replace(filter_, after=now - timedelta(days=DAYS))
-    observations = _newest(store, recent, excluded_document)
-    if not observations:
-        observations = _newest(store, filter_, excluded_document)
-    successors = find_successors(store, observations)
-    return _format(observations, successors, tokens * TOKEN_LENGTH)
+    observations = _newest(store, recent, without) or _newest(store, filter_, without)
+    return _format(observations, find_successors(store, observations), tokens * TOKEN_LENGTH)
 
 
-def _newest(store: Store, filter_: Filter, excluded_document: str | None) -> list[Observation]:
+def _newest(store: Store, filter_: Filter, without: str | None) -> list[Observation]:
     candidates = store.recent(None, filter_, _MAX_OBSERVATIONS)
     passages = store.passages_by_key([candidate.key for candidate in candidates])
-    observations = []
-    for candidate in candidates:
-        if candidate.key in passages and candidate.document != excluded_document:
-            _, passage = passages[candidate.key]
-            observations.append(from_passage(passage, candidate.project))
-    return observations
+    return [
+        from_passage(passages[candidate.key][1], candidate.project)
+        for candidate in candidates
+        if candidate.key in passages and candidate.document != f"{OBSERVATIONS}:{without}"
+    ]
 
 
 def _project(store: Store, folder: str) -> str:
@@ -107,10 +102,13 @@ def _format(
     entries: list[tuple[Observation, list[str]]] = []
     previous_date = ""
     for observation in observations:
-        lines = [_title_line(observation, successors.get(observation.id))]
-        date = _date(observation)
-        if date != previous_date:
-            lines.insert(0, f"> {date}")
+        title = _shorten(observation.title, _TITLE_LENGTH)
+        line = f"> - {observation.type}: {title} [{observation.id}]"
+        successor = successors.get(observation.id)
+        if successor is not None:
+            line += f", superseded by [{successor.id}]"
+        date = format_date(observation.created_at) if observation.created_at else ""
+        lines = [line] if date == previous_date else [f"> {date}", line]
         size = sum(len(line) + 1 for line in lines)
         if size > room:
             break
@@ -120,34 +118,13 @@ def _format(
     if not entries:
         return ""
     for observation, lines in entries:
-        fact = _fact_line(observation)
-        if fact and len(fact) + 1 <= room:
-            lines.append(fact)
-            room -= len(fact) + 1
+        facts = (_shorten(text, _FACT_LENGTH) for text in observation.facts)
+        title = observation.title.casefold()
+        fact = next((f for f in facts if f and f.casefold() != title), "")
+        if fact and len(fact) + 5 <= room:
+            lines.append(f">   {fact}")
+            room -= len(fact) + 5
     return "\n".join([_HEADER, *(line for _, lines in entries for line in lines)])
-
-
-def _date(observation: Observation) -> str:
-    if observation.created_at is None:
-        return ""
-    return format_date(observation.created_at)
-
-
-def _title_line(observation: Observation, successor: Observation | None) -> str:
-    title = _shorten(observation.title, _TITLE_LENGTH)
-    line = f"> - {observation.type}: {title} [{observation.id}]"
-    if successor is not None:
-        line += f", superseded by [{successor.id}]"
-    return line
-
-
-def _fact_line(observation: Observation) -> str:
-    """The first fact that says more than the title, or nothing."""
-    for text in observation.facts:
-        fact = _shorten(text, _FACT_LENGTH)
-        if fact and fact.casefold() != observation.title.casefold():
-            return f">   {fact}"
-    return ""
 
 
 def _shorten(text: str, length: int) -> str:

@@ -37,7 +37,6 @@ from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
 from recollect.model.search import Filter
 from recollect.store.base import Store
-from recollect.store.values import Candidate
 
 DECISIONS = ("decision", "preference")
 _MAX_DECISIONS = 200
@@ -65,61 +64,34 @@ def _stop_words() -> frozenset[str]:
 
 
 def find_successors(store: Store, observations: Iterable[Observation]) -> dict[str, Observation]:
-    """The decision that replaces each of these observations, by the id of the earlier one."""
-    earlier = [each for each in observations if _is_decision(each)]
-    result: dict[str, Observation] = {}
-    for project in dict.fromkeys(each.project for each in earlier):
-        of_project = [each for each in earlier if each.project == project]
-        result |= _find_successors(store, project, of_project)
-    return result
-
-
-def _find_successors(
-    store: Store, project: str, earlier: Sequence[Observation]
-) -> dict[str, Observation]:
-    candidates = {each.id: each for each in _later_decisions(store, project, earlier)}
-    texts = {each.id: _text(each) for each in earlier}
-    texts |= {
-        each.id: _Text(each.id, each.created_at, each.content) for each in candidates.values()
-    }
-    topics = _Topics(texts.values())
-    ids = {each.id: topics.successor(each.id) for each in earlier}
-    keys = [candidates[id_].key for id_ in set(ids.values()) if id_ in candidates]
-    by_id = {each.id: each for each in earlier}
-    if keys:
-        for _, passage in store.passages_by_key(keys).values():
-            by_id[passage.id] = from_passage(passage, project)
-    return {id_: by_id[later] for id_, later in ids.items() if later in by_id}
-
-
-def _later_decisions(store: Store, project: str, earlier: Sequence[Observation]) -> list[Candidate]:
-    filter_ = Filter(
-        hidden=True,
-        kinds=(OBSERVATION,),
-        projects=(project,),
-        roles=DECISIONS,
-        after=min(each.created_at for each in earlier if each.created_at is not None),
-    )
-    return store.recent(None, filter_, _MAX_DECISIONS)
-
-
-def successors(decisions: Sequence[Observation]) -> dict[str, Observation]:
-    """For each superseded decision of a project, the newest one that replaces it, by id.
+    """The decision that replaces each of these observations, by the id of the earlier one.
 
     If A is replaced by B, and B by C, then C is the successor of both.
     """
-    by_id = {each.id: each for each in decisions if _is_decision(each)}
-    topics = _Topics(map(_text, by_id.values()))
+    by_project: dict[str, dict[str, Observation]] = {}
+    for each in observations:
+        if each.type in DECISIONS and each.created_at is not None:
+            by_project.setdefault(each.project, {})[each.id] = each
     result: dict[str, Observation] = {}
-    for id_ in by_id:
-        successor = topics.successor(id_)
-        if successor is not None:
-            result[id_] = by_id[successor]
+    for project, earlier in by_project.items():
+        filter_ = Filter(
+            hidden=True,
+            kinds=(OBSERVATION,),
+            projects=(project,),
+            roles=DECISIONS,
+            after=min(each.created_at for each in earlier.values() if each.created_at is not None),
+        )
+        later = {each.id: each for each in store.recent(None, filter_, _MAX_DECISIONS)}
+        texts = {each.id: (each.created_at, searchable_text(each)) for each in earlier.values()} | {
+            each.id: (each.created_at, each.content) for each in later.values()
+        }
+        ids = successor_ids(texts, earlier)
+        keys = [later[id_].key for id_ in set(ids.values()) if id_ in later]
+        by_id = dict(earlier)
+        for _, passage in store.passages_by_key(keys).values() if keys else ():
+            by_id[passage.id] = from_passage(passage, project)
+        result |= {id_: by_id[successor] for id_, successor in ids.items() if successor in by_id}
     return result
-
-
-def _is_decision(observation: Observation) -> bool:
-    return observation.type in DECISIONS and observation.created_at is not None
 
 
 def promote(
@@ -152,81 +124,60 @@ def promote(
     return result
 
 
-class _Text(NamedTuple):
-    """The text of a decision, as it is stored."""
+class Topic(NamedTuple):
+    """What a decision is about."""
 
-    id: str
-    created_at: datetime | None
-    content: str
-
-
-def _text(observation: Observation) -> _Text:
-    return _Text(observation.id, observation.created_at, searchable_text(observation))
-
-
-class _Topic(NamedTuple):
     words: frozenset[str]
     change_words: frozenset[str]
     """The words of its sentences that speak of a change."""
     files: frozenset[str]
 
 
-class _Topics:
-    """The topics of the decisions of a project, in the order of time."""
+def successor_ids(
+    texts: Mapping[str, tuple[datetime | None, str]], ids: Iterable[str]
+) -> dict[str, str]:
+    """The last decision in the chain of those that replace each of these decisions.
 
-    def __init__(self, texts: Iterable[_Text]) -> None:
-        dated = [(each.created_at, each.id, each) for each in texts if each.created_at is not None]
-        dated.sort(key=lambda entry: entry[:2])
-        self._ids = [id_ for _, id_, _ in dated]
-        self._times = [time for time, _, _ in dated]
-        self._places = {id_: place for place, id_ in enumerate(self._ids)}
-        self._topics = [_topic(text.content) for _, _, text in dated]
-        self._counts = Counter(word for topic in self._topics for word in topic.words)
-        self._weights = {
-            word: math.log(1 + len(dated) / count) for word, count in self._counts.items()
-        }
-        self._totals = [self._weight(topic.words) for topic in self._topics]
+    `texts` are the times and the texts, as they are stored, of decisions of one project.
+    """
+    dated = sorted((time, id_) for id_, (time, _) in texts.items() if time is not None)
+    topics = [_topic(texts[id_][1]) for _, id_ in dated]
+    counts = Counter(word for topic in topics for word in topic.words)
+    weights = {word: math.log(1 + len(dated) / count) for word, count in counts.items()}
 
-    def successor(self, id_: str) -> str | None:
-        """The last decision in the chain of those that replace this one."""
-        place = self._places.get(id_)
-        last = None
-        while place is not None:
-            place = self._newest_replacing(place)
-            if place is not None:
-                last = self._ids[place]
-        return last
+    def weight(words: Iterable[str]) -> float:
+        return math.fsum(map(weights.__getitem__, words))
 
-    def _newest_replacing(self, place: int) -> int | None:
-        for later in range(len(self._topics) - 1, place, -1):
-            if self._replaces(later, place):
-                return later
-        return None
+    totals = [weight(topic.words) for topic in topics]
 
-    def _replaces(self, later_place: int, earlier_place: int) -> bool:
-        later, earlier = self._topics[later_place], self._topics[earlier_place]
+    def replaces(later_place: int, earlier_place: int) -> bool:
+        later, earlier = topics[later_place], topics[earlier_place]
         shared = later.words & earlier.words
-        if len(shared) < 2 or self._times[later_place] == self._times[earlier_place]:
+        if len(shared) < 2 or dated[later_place][0] == dated[earlier_place][0]:
             return False
-        total = min(self._totals[later_place], self._totals[earlier_place])
-        similarity = self._weight(shared) / max(total, 1.0)
-        if similarity >= _SIMILARITY_ALONE:
+        similarity = weight(shared) / max(min(totals[later_place], totals[earlier_place]), 1.0)
+        needed = _SIMILARITY_ALONE
+        if not later.files.isdisjoint(earlier.files):
+            needed = _SIMILARITY_OF_CHANGE_IN_FILE if later.change_words else _SIMILARITY_IN_FILE
+        if similarity >= needed:
             return True
-        has_same_file = not later.files.isdisjoint(earlier.files)
-        if has_same_file and similarity >= _SIMILARITY_IN_FILE:
-            return True
-        if has_same_file and later.change_words and similarity >= _SIMILARITY_OF_CHANGE_IN_FILE:
-            return True
-        if similarity < _SIMILARITY_OF_CHANGE:
-            return False
-        return any(self._counts[word] <= _PARTICULAR for word in later.change_words & shared)
+        particular = (counts[word] <= _PARTICULAR for word in later.change_words & shared)
+        return similarity >= _SIMILARITY_OF_CHANGE and any(particular)
 
-    def _weight(self, words: Iterable[str]) -> float:
-        return math.fsum(map(self._weights.__getitem__, words))
+    places = {id_: place for place, (_, id_) in enumerate(dated)}
+    result: dict[str, str] = {}
+    for id_ in ids:
+        place = places.get(id_)
+        while place is not None:
+            following = range(len(dated) - 1, place, -1)
+            place = next((later for later in following if replaces(later, place)), None)
+            if place is not None:
+                result[id_] = dated[place][1]
+    return result
 
 
 @lru_cache(maxsize=2_048)
-def _topic(content: str) -> _Topic:
+def _topic(content: str) -> Topic:
     lines = content.split("\n")
     files: frozenset[str] = frozenset()
     if lines[-1].startswith(FILES):
@@ -234,7 +185,7 @@ def _topic(content: str) -> _Topic:
     lines = [line for line in lines if not _DONE.match(line)]
     sentences = [sentence.text for line in lines for sentence in split_sentences(line)]
     changes = [sentence for sentence in sentences if CHANGE.search(sentence)]
-    return _Topic(_topic_words(sentences), _topic_words(changes), files)
+    return Topic(_topic_words(sentences), _topic_words(changes), files)
 
 
 @cache

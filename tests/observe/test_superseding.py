@@ -11,9 +11,10 @@ import pytest
 
 from recollect.library import Library
 from recollect.memory.observe import from_passage
+from recollect.memory.observe.storing import searchable_text
 from recollect.memory.rendering import details_text, search_compact, search_json, search_text
 from recollect.memory.results import MemoryFilter, MemoryHit, ObservationHit
-from recollect.memory.superseding import find_successors, promote, successors
+from recollect.memory.superseding import find_successors, promote, successor_ids
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
 from recollect.model.search import Filter
@@ -30,6 +31,12 @@ REDIS = decision("a", 0, "Sessions of the shop are stored in Redis.")
 POSTGRES = decision("b", 5, "We drop Redis, sessions of the shop go to PostgreSQL.")
 SQLITE = decision("c", 9, "PostgreSQL is too slow, sessions of the shop go to SQLite instead.")
 COLORS = decision("d", 3, "The buttons of the gallery are green.")
+
+
+def successors(decisions: Sequence[Observation]) -> dict[str, Observation]:
+    by_id = {each.id: each for each in decisions}
+    texts = {each.id: (each.created_at, searchable_text(each)) for each in decisions}
+    return {id_: by_id[later] for id_, later in successor_ids(texts, by_id).items()}
 
 
 @pytest.mark.parametrize("order", [*permutations((REDIS, POSTGRES, COLORS))])
@@ -54,10 +61,6 @@ def test_words_that_any_decision_has_are_no_topic() -> None:
 
 def test_an_observation_without_a_date_supersedes_nothing() -> None:
     assert successors([REDIS, replace(POSTGRES, created_at=None)]) == {}
-
-
-def test_other_types_are_not_superseded() -> None:
-    assert successors([replace(REDIS, type="bugfix"), POSTGRES]) == {}
 
 
 def hits(*observations: Observation) -> list[MemoryHit]:
