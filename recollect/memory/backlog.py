@@ -19,7 +19,7 @@ from recollect.language.text import truncate
 from recollect.memory.observe import MAKER, as_document, forgotten_ids, observe
 from recollect.memory.observe.model import Budget, FileBudget, ModelObserver, ObserverResult
 from recollect.model.documents import Document
-from recollect.models.chat import ChatModel
+from recollect.models.openai_client import ChatModel
 from recollect.models.stopping import Stop, never_stop
 from recollect.progress import Progress, ignore_progress
 from recollect.settings import OBSERVER, home

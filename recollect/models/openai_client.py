@@ -1,9 +1,9 @@
 """A client for servers with OpenAI's HTTP API: OpenAI, Ollama, vLLM, llama.cpp and others.
 
-`Server` is the address and the key of a server, `Client` sends blocking requests to it. Requests
-send the user's texts to another program, so nothing is sent unless a setting names an address.
-The key goes to that address only: never over an unencrypted connection, never to the target of a
-redirect, and never into an error message.
+`Server` is the address and the key of a server, and sends blocking requests to it. Requests send
+the user's texts to another program, so nothing is sent unless a setting names an address. The key
+goes to that address only: never over an unencrypted connection, never to the target of a redirect,
+and never into an error message.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ import urllib.request
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import IO, Any
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from recollect import settings
 from recollect.errors import InvalidInput, RecollectError
 from recollect.language.text import printable, truncate
+from recollect.model.documents import Json
 
 ERROR_BYTES = 65_536
 """How much of an error response is read."""
 ERROR_LENGTH = 300
 """How many characters of it are shown."""
+CHAT_BYTES = 4_000_000
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
@@ -75,9 +78,35 @@ class Server:
 
         Raises InvalidInput if the address or the key is not valid.
         """
-        parts = _parse_address(address, setting)
-        parts = parts._replace(path=parts.path.rstrip("/").removesuffix(endpoint))
-        return cls(parts, _validate_key(key, parts, setting))
+        address = address.strip()
+        try:
+            parts = urlsplit(address)
+            is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            is_valid = False
+        if not is_valid or not _is_plain(address):
+            raise InvalidInput(
+                f"{setting} is not an http(s) address. Use one like "
+                "http://127.0.0.1:11434/v1#model."
+            )
+        if "@" in parts.netloc:
+            raise InvalidInput(
+                f"{setting} contains a password. Put the API key into {setting}_KEY."
+            )
+        path = parts.path.rstrip("/").removesuffix(endpoint)
+        server = cls(parts._replace(path=path), (key or "").strip() or None)
+        # http.client shows an invalid header value in its error message, so keys are checked first.
+        if server.key and not _is_plain(server.key):
+            raise InvalidInput(
+                f"{setting}_KEY is not a valid key: it contains a space, a line break or another "
+                "character that keys cannot have."
+            )
+        if server.key and not server.is_private:
+            raise InvalidInput(
+                f"The key would be sent to {parts.netloc} unencrypted. Use an https:// address in "
+                f"{setting}, or leave {setting}_KEY empty."
+            )
+        return server
 
     @property
     def name(self) -> str:
@@ -87,7 +116,11 @@ class Server:
     @property
     def is_loopback(self) -> bool:
         """Whether the server runs on this machine."""
-        return _is_loopback(self.parts)
+        host = self.parts.hostname or ""
+        try:
+            return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def is_private(self) -> bool:
@@ -95,139 +128,67 @@ class Server:
         return self.parts.scheme == "https" or self.is_loopback
 
     def url(self, path: str, query: str = "") -> str:
-        queries = [q for q in (self.parts.query, query) if q]
-        parts: SplitResult = self.parts._replace(
-            path=self.parts.path + path, query="&".join(queries), fragment=""
-        )
-        return parts.geturl()
+        queries = "&".join(filter(None, (self.parts.query, query)))
+        return self.parts._replace(path=self.parts.path + path, query=queries, fragment="").geturl()
 
     def hide_key(self, text: str) -> str:
         """A text without the key, which some servers repeat in their responses."""
-        if not self.key:
-            return text
-        return text.replace(self.key, "***")
+        return text.replace(self.key, "***") if self.key else text
 
     def describe(self, text: str) -> str:
         """A server's own words for an error message: short, printable and without the key."""
         return truncate(self.hide_key(" ".join(printable(text).split())), ERROR_LENGTH)
 
-
-def _parse_address(address: str, setting: str) -> SplitResult:
-    address = address.strip()
-    try:
-        parts = urlsplit(address)
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_valid = False
-    if not is_valid or not address.isascii() or not address.isprintable() or " " in address:
-        raise InvalidInput(
-            f"{setting} is not an http(s) address. Use one like http://127.0.0.1:11434/v1#model."
-        )
-    if "@" in parts.netloc:
-        raise InvalidInput(f"{setting} contains a password. Put the API key into {setting}_KEY.")
-    return parts
-
-
-def _validate_key(key: str | None, parts: SplitResult, setting: str) -> str | None:
-    key = (key or "").strip()
-    if not key:
-        return None
-    # http.client shows an invalid header value in its error message, so keys are validated first.
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise InvalidInput(
-            f"{setting}_KEY is not a valid key: it contains a space, a line break or another "
-            "character that keys cannot have."
-        )
-    if parts.scheme == "http" and not _is_loopback(parts):
-        raise InvalidInput(
-            f"The key would be sent to {parts.netloc} unencrypted. Use an https:// address in "
-            f"{setting}, or leave {setting}_KEY empty."
-        )
-    return key
-
-
-def _is_loopback(parts: SplitResult) -> bool:
-    host = parts.hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-# -- requests ------------------------------------------------------------------
-
-
-class Client:
-    """Sends blocking POST requests to one endpoint of a server."""
-
-    def __init__(self, server: Server, endpoint: str, timeout: float) -> None:
-        self._server = server
-        self._url = server.url(endpoint)
-        self._timeout = timeout
-        handlers: list[Any] = [_NoRedirects()]
-        if server.is_loopback:
-            handlers.append(urllib.request.ProxyHandler({}))  # no proxy for this machine
-        self._opener = urllib.request.build_opener(*handlers)
-
-    def post(self, body: Any, max_bytes: int) -> bytes:
+    def post(self, endpoint: str, body: Any, max_bytes: int, timeout: float) -> bytes:
         """Send JSON and return the body of the response.
 
         Raises StatusError, ConnectionFailed, or RecollectError if the response is too large.
         """
+        handlers: list[Any] = [_NoRedirects()]
+        if self.is_loopback:
+            handlers.append(urllib.request.ProxyHandler({}))  # no proxy for this machine
         request = urllib.request.Request(  # noqa: S310
-            self._url, data=json.dumps(body).encode(), headers=_HEADERS, method="POST"
+            self.url(endpoint), data=json.dumps(body).encode(), headers=_HEADERS, method="POST"
         )
-        if self._server.key:
-            request.add_unredirected_header("Authorization", f"Bearer {self._server.key}")
+        if self.key:
+            request.add_unredirected_header("Authorization", f"Bearer {self.key}")
         try:
-            with self._opener.open(request, timeout=self._timeout) as response:
-                return self._read(response, max_bytes)
+            opener = urllib.request.build_opener(*handlers)
+            with opener.open(request, timeout=timeout) as response:
+                answer: bytes = response.read(max_bytes + 1)
+                if len(answer) > max_bytes:
+                    raise RecollectError(
+                        f"{self.name} answered with more than {max_bytes:,} bytes."
+                    )
+                if response.length:  # a bounded read does not report missing bytes itself
+                    raise http.client.IncompleteRead(answer, response.length)
+                return answer
         except urllib.error.HTTPError as error:
             with error:
                 raise self._status_error(error) from None
         except (OSError, http.client.HTTPException) as error:
-            raise self._connection_error(error) from None
-
-    def _read(self, response: http.client.HTTPResponse, max_bytes: int) -> bytes:
-        body = response.read(max_bytes + 1)
-        if len(body) > max_bytes:
-            raise RecollectError(
-                f"{self._server.name} answered with more than {max_bytes:,} bytes."
-            )
-        if response.length:  # a bounded read does not report missing bytes itself
-            raise http.client.IncompleteRead(body, response.length)
-        return body
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            detail = self.describe(str(reason) or type(reason).__name__)
+            if isinstance(reason, ssl.SSLCertVerificationError):
+                raise UntrustedCertificate(self.name, detail) from None
+            raise ConnectionFailed(self.name, detail) from None
 
     def _status_error(self, error: urllib.error.HTTPError) -> StatusError:
         try:
             text = error.read(ERROR_BYTES).decode("utf-8", "replace")
         except (OSError, http.client.HTTPException):
             text = ""
-        detail = self._server.describe(error_message(text))
-        return StatusError(self._server.name, error.code, detail, error.headers)
+        return StatusError(self.name, error.code, self.describe(error_message(text)), error.headers)
 
-    def _connection_error(self, error: Exception) -> ConnectionFailed:
-        reason: object = error
-        if isinstance(error, urllib.error.URLError):
-            reason = error.reason
-        detail = self._server.describe(str(reason) or type(reason).__name__)
-        if isinstance(reason, ssl.SSLCertVerificationError):
-            return UntrustedCertificate(self._server.name, detail)
-        return ConnectionFailed(self._server.name, detail)
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Does not follow redirects: they would drop the body or send it to another host."""
 
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: Any,
-        newurl: str,
-    ) -> None:
+    def redirect_request(self, *_: Any) -> None:
         return None
 
 
@@ -239,9 +200,7 @@ def error_message(text: str) -> str:
         return text
     while isinstance(value, dict):
         value = value.get("error") or value.get("message") or value.get("detail")
-    if isinstance(value, str):
-        return value
-    return text
+    return value if isinstance(value, str) else text
 
 
 def _parse_retry_after(value: str | None) -> float | None:
@@ -257,6 +216,52 @@ def _parse_retry_after(value: str | None) -> float | None:
             return None
         moment = moment.replace(tzinfo=moment.tzinfo or UTC)
         seconds = (moment - datetime.now(UTC)).total_seconds()
-    if not math.isfinite(seconds):
-        return None
-    return max(0.0, seconds)
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+# -- chat ----------------------------------------------------------------------
+
+
+class ChatModel:
+    """The model that RECOLLECT_MODEL names, for requests in the background.
+
+    Texts are sent to it only if RECOLLECT_OBSERVER is `model`, and when it is called.
+    """
+
+    def __init__(
+        self, address: str, model: str, key: str | None = None, timeout: float = 120
+    ) -> None:
+        """`address` is the base URL, to which `/chat/completions` is appended."""
+        if not model:
+            raise InvalidInput(
+                "RECOLLECT_MODEL must name the model after a #: https://host/v1#model."
+            )
+        self._server = Server.parse(address, key, "RECOLLECT_MODEL", "/chat/completions")
+        self._timeout = timeout
+        self.model = model
+
+    @classmethod
+    def from_settings(cls) -> ChatModel | None:
+        """The model of the settings; None if they name none."""
+        value = settings.MODEL.get()
+        if not value:
+            return None
+        address, _, model = value.partition("#")
+        return cls(address, model, settings.MODEL_KEY.get() or None)
+
+    def __call__(self, body: dict[str, Json]) -> str:
+        """Send a request and return the text of the completion.
+
+        Raises RecollectError if there is no complete text.
+        """
+        response = self._server.post("/chat/completions", body, CHAT_BYTES, self._timeout)
+        try:
+            choice = json.loads(response)["choices"][0]
+            message = choice["message"]
+            text = message.get("content")
+            is_partial = message.get("refusal") or choice.get("finish_reason") == "length"
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            text, is_partial = None, True
+        if not isinstance(text, str) or is_partial:
+            raise RecollectError(f"{self._server.name} did not return a complete answer.")
+        return text

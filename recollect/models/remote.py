@@ -12,8 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.language.text import storable
 from recollect.models.openai_client import (
     ERROR_BYTES,
-    Client,
     ConnectionFailed,
     Server,
     StatusError,
@@ -41,8 +39,7 @@ LONGEST_PAUSE = 0.5  # seconds between two checks whether indexing should stop
 FIRST_WAIT = 0.5  # seconds before the first retry; doubles with each retry
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """How often a request is sent, and the longest wait before a retry, in seconds."""
 
     tries: int
@@ -95,13 +92,10 @@ class RemoteModel:
         If `dimensions` is given, vectors of any other length are an error.
         """
         self._server = Server.parse(address, key, SETTING, ENDPOINT)
-        self._client = Client(self._server, ENDPOINT, timeout)
+        self._timeout = timeout
         self._wait = wait
         self._dimensions = dimensions
         self.name = model
-
-    def __repr__(self) -> str:
-        return f"RemoteModel({self._server.name!r}, {self.name!r})"
 
     @property
     def dimensions(self) -> int:
@@ -164,10 +158,8 @@ class RemoteModel:
             try:
                 return _run_until(stop, lambda: self._send(body))
             except _TemporaryFailure as failure:
-                seconds = pause
+                seconds = pause if failure.retry_after is None else failure.retry_after
                 note = ""
-                if failure.retry_after is not None:
-                    seconds = failure.retry_after
                 if failure.retry_after:
                     note = f" The server asks to wait {seconds:.0f} seconds."
                 if not tries_left or seconds > policy.longest_wait:
@@ -178,7 +170,7 @@ class RemoteModel:
 
     def _send(self, body: Any) -> bytes:
         try:
-            return self._client.post(body, RESPONSE_BYTES)
+            return self._server.post(ENDPOINT, body, RESPONSE_BYTES, self._timeout)
         except StatusError as error:
             raise self._explain(error) from None
         except UntrustedCertificate as error:
@@ -194,14 +186,10 @@ class RemoteModel:
     def _explain(self, error: StatusError) -> Exception:
         """The error for the user: which setting is wrong, and what the server said."""
         server, status = self._server.name, error.status
-        detail = "."
-        if error.detail:
-            detail = f": {error.detail}"
+        detail = f": {error.detail}" if error.detail else "."
         if status in (401, 403):
-            rejected = f"a request without {SETTING}_KEY"
-            if self._server.key:
-                rejected = f"the key in {SETTING}_KEY"
-            return InvalidInput(f"{server} rejected {rejected} ({status}){detail}")
+            rejected = "the key in" if self._server.key else "a request without"
+            return InvalidInput(f"{server} rejected {rejected} {SETTING}_KEY ({status}){detail}")
         if status == 404:
             return InvalidInput(
                 f"{server} has no embeddings API at this address, or no model {self.name!r} "
@@ -225,12 +213,12 @@ class RemoteModel:
         try:
             vectors = np.array(_embeddings(response, count), dtype=np.float64)
         except (
-            ValueError,
-            TypeError,
-            KeyError,
+            ArithmeticError,
             AttributeError,
-            OverflowError,
+            LookupError,
             RecursionError,
+            TypeError,
+            ValueError,
         ) as error:
             raise self._invalid_response(f"{type(error).__name__}: {error}") from None
         if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():

@@ -17,7 +17,7 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.memory.observe import MAKER, observe
 from recollect.memory.observe.model import SCHEMA, FileBudget, ModelObserver, ObserverResult
 from recollect.model.documents import Document
-from recollect.models.chat import ChatModel
+from recollect.models.openai_client import ChatModel
 
 
 @pytest.fixture
