@@ -241,12 +241,6 @@ def test_transcripts_of_sub_agents_are_imported(session: Session) -> None:
     assert stored_texts(session.id) == ["look around", "Done."]
 
 
-def test_a_missing_transcript_is_logged(session: Session) -> None:
-    assert hook("stop", session.event) == ""
-    until(lambda: f"there is no {session.path}" in log_text())
-    until(inbox_is_empty)
-
-
 @pytest.mark.full
 def test_items_claimed_by_a_killed_process_are_imported_by_the_next(
     tmp_path: Path, session: Session
@@ -324,30 +318,12 @@ def test_hostile_input_does_not_disturb_the_session(
     assert not (tmp_path / "home" / "hook.log").exists() or log_text().count("\n") == 1
 
 
-def test_a_file_that_is_not_a_transcript_is_ignored(tmp_path: Path) -> None:
-    file = tmp_path / "table.jsonl"
-    file.write_text('{"name": "Ann"}\n')
-    hook("stop", {"transcript_path": str(file)})
-    until(inbox_is_empty)
-    with recollect.open(background=False) as library:
-        assert library.conversation_page()[1] == 0
-
-
 def test_an_unknown_hook_event_does_not_block_the_agent() -> None:
     process = subprocess.run(command("stopp"), input=b"{}", capture_output=True)
     assert process.returncode == 1  # 2 would make the agent continue instead of stopping
     assert b"session-start" in process.stderr
     help_ = subprocess.run(command("--help"), capture_output=True, check=True).stdout
     assert b"session-end" in help_
-
-
-def test_the_log_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "LOG_BYTES", 1_000)
-    for number in range(100):
-        hooks.log(f"line {number}\nand\x00 \ud800 more" + "x" * number)
-    files = [*(tmp_path / "home").glob("hook.log*")]
-    assert len(files) == 2 and all(file.stat().st_size < 2_000 for file in files)
-    assert "line 99 and" in "".join(file.read_text() for file in files)
 
 
 PRINT_MODULES = """
@@ -389,41 +365,6 @@ def test_queueing_a_transcript_imports_no_heavy_module(session: Session) -> None
 
 
 # -- the inbox ---------------------------------------------------------------------
-
-
-def test_a_transcript_is_queued_only_once(tmp_path: Path) -> None:
-    inbox = Inbox(str(tmp_path / "spool"))
-    assert not inbox.items() and list(inbox.claim()) == []
-    for event in ("stop", "session-end"):
-        inbox.put("/a.jsonl", user="ann", event=event)
-    inbox.put("/b.jsonl")
-    claims = list(inbox.claim())
-    assert sorted(item["transcript"] for _, item in claims) == ["/a.jsonl", "/b.jsonl"]
-    assert {"transcript": "/a.jsonl", "user": "ann", "event": "session-end"} in [
-        item for _, item in claims
-    ]
-    (name,) = (name for name, item in claims if item["transcript"] == "/a.jsonl")
-    for each, _ in claims:
-        if each == name:
-            inbox.release(each)
-        else:
-            inbox.remove(each)
-    assert [item["transcript"] for _, item in inbox.claim()] == ["/a.jsonl"]
-    inbox.put("/a.jsonl", event="stop")
-    assert [item.get("event") for _, item in inbox.claim()] == ["stop"]
-    inbox.put("/a.jsonl", event="again")
-    inbox.release(name)
-    assert [item.get("event") for _, item in inbox.claim()] == ["again"]
-    inbox.remove(name)
-    assert not inbox.items()
-
-
-def test_damaged_items_are_discarded(tmp_path: Path) -> None:
-    inbox = Inbox(str(tmp_path))
-    for number, text in enumerate(("", "{", "[]", '{"transcript": 5}', "\0")):
-        (tmp_path / f"{number}.json").write_text(text)
-    assert list(inbox.claim()) == []
-    assert not inbox.items()
 
 
 def test_a_transcript_queued_while_the_importer_stops_is_imported(tmp_path: Path) -> None:

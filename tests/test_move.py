@@ -26,7 +26,7 @@ from recollect.language.queries.query import parse
 from recollect.language.queries.query_fields import ROLES
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION, OBSERVATIONS
-from recollect.model.search import Filter, SearchOptions
+from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 from recollect.store.sql import transfer
@@ -209,23 +209,6 @@ def test_a_moved_library_is_identical(places: Places, here: str, there: str) -> 
     new.close()
 
 
-@pytest.mark.parametrize(("here", "there"), DIRECTIONS)
-def test_a_moved_library_can_be_searched(places: Places, here: str, there: str) -> None:
-    source, target = places(here), places(there)
-    old = source.store()
-    fill(old)
-    old.close()
-    move(source, target)
-    with target.library() as moved:
-        for text, id in (("changed", "a"), ("renamed", "a"), ("appended", "y"), ("odd", "x")):
-            assert [
-                h.message_id for h in moved.search(text, options=SearchOptions(mode="text")).hits
-            ] == [id]
-        assert not moved.search("taken", options=SearchOptions(mode="text")).hits
-        moved.index()
-        assert moved.search("a note", options=SearchOptions(mode="vector")).hits
-
-
 @pytest.mark.full
 @pytest.mark.parametrize(("here", "there"), DIRECTIONS)
 def test_undoing_an_import_works_the_same_after_a_move(
@@ -398,26 +381,6 @@ def test_every_column_that_is_not_derived_is_copied(places: Places) -> None:
         assert set(part.columns) == there - both == types[part.name].keys() - derived
     postgres.close()
     sqlite.close()
-
-
-def test_a_batch_of_long_messages_is_smaller(
-    places: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transfer, "_ROWS_PER_QUERY", 2)
-    monkeypatch.setattr(transfer, "_MAX_BATCH_CHARACTERS", 1_000)
-    source, target = places("sqlite"), places("sqlite")
-    old = source.store()
-    old.save([conversation("c1", *(message(f"m{n}", "word " * 150) for n in range(9)))])
-    sizes: list[int] = []
-    old.export_batches(
-        lambda batch: sizes.append(len(batch.rows)) if batch.table == "passage" else None
-    )
-    assert sizes == [2, 2, 2, 2, 1]
-    move(source, target)
-    new = target.store()
-    assert is_same(old, new)
-    old.close()
-    new.close()
 
 
 # -- interruptions -------------------------------------------------------------
@@ -776,33 +739,6 @@ def test_writers_wait_during_the_last_pass_and_fail_only_after_it(
     store.close()
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(("here", "there"), INTO_POSTGRES)
-def test_a_copy_is_complete_although_somebody_never_stops_writing(
-    places: Places, here: str, there: str
-) -> None:
-    source, target = places(here), places(there)
-    store = source.store()
-    fill(store)
-    writer = Writer(store)
-    writer.start()
-    wait_for_writes(writer, 5)
-    assert not move(source, target).closed
-    count = len(writer.appended)
-    wait_for_writes(writer, count + 5)
-    writer.is_stopping = True
-    writer.join(60)
-    assert writer.error is None
-    new = target.store()
-    ids = {p.id for p in new.document("c1").passages}
-    copied = [n for n, id_ in enumerate(writer.appended) if id_ in ids]
-    # Everything until some moment is there, and nothing that came later.
-    assert set(writer.appended[: copied[-1] + 1]) - writer.deleted <= ids
-    assert new.verify().healthy
-    store.close()
-    new.close()
-
-
 def test_a_library_in_use_is_not_removed(places: Places) -> None:
     source, target = places("sqlite"), places("sqlite")
     old = source.store()
@@ -911,24 +847,6 @@ def test_a_target_with_conversations_is_refused(places: Places, kind: str) -> No
         recollect.places.abort_move(target.where, target.user)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_target_that_had_conversations_can_be_removed_first(places: Places, kind: str) -> None:
-    source, target = places("sqlite"), places(kind)
-    with source.library() as full, target.library() as empty:
-        fill(full._store)
-        empty.add_conversation("c1", messages=[{"role": "user", "content": "hello"}])
-        empty.index()
-        empty.delete_conversation("c1")
-    with pytest.raises(InvalidInput, match="--abort"):
-        move(source, target)
-    recollect.places.abort_move(target.where, target.user)
-    move(source, target)
-    with target.library() as moved:
-        moved.index()
-        assert moved.search("a note", options=SearchOptions(mode="vector")).hits
-
-
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_the_same_library_under_two_names_is_refused(
     places: Places, tmp_path: Path, kind: str
@@ -946,24 +864,6 @@ def test_the_same_library_under_two_names_is_refused(
             move(source, target, remove=True)
     with source.library() as original:
         assert original.conversation("c1")
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_nobody_can_write_to_an_unfinished_target(places: Places, kind: str) -> None:
-    source, target = places("sqlite"), places(kind)
-    old, new = source.store(), target.store()
-    fill(old)
-    with pytest.MonkeyPatch.context() as patch:
-        interrupt(type(new), "import_batch", 4, patch, after=False)
-        with pytest.raises(Killed):
-            move(source, target)
-    with pytest.raises(LibraryMoved, match="being moved"):
-        new.save([conversation("mine", message("m", "written too early"))])
-    move(source, target)
-    new.save([conversation("mine", message("m", "written in time"))])
-    assert new.document("mine")
-    old.close()
-    new.close()
 
 
 def test_an_unfinished_target_cannot_be_opened_or_moved(places: Places) -> None:

@@ -121,25 +121,6 @@ def test_a_conversation_continues_after_a_restart(place: str) -> None:
         assert len(library.conversation(first).passages) == 4
 
 
-def test_a_question_without_history_begins_a_new_conversation(chat: Chat) -> None:
-    first, second = chat.say(user("Hello"), to="Hi."), chat.say(user("Hello"), to="Good day.")
-    assert first != second
-    assert chat.say(user("Hello"), assistant("Hi."), user("a")) == first
-    assert chat.say(user("Hello"), assistant("Good day."), user("a")) == second
-    assert len(chat.library.conversation(first).passages) == 4
-
-
-def test_of_two_equal_conversations_the_latest_continues(chat: Chat) -> None:
-    chat.say(user("Hello"), to="Hi.")
-    second = chat.say(user("Hello"), to="Hi.")
-    assert chat.say(user("Hello"), assistant("Hi."), user("a")) == second
-
-
-def test_two_pending_requests_are_two_conversations(chat: Chat) -> None:
-    one, other = chat.begin(user("Hello")), chat.begin(user("Hello"))
-    assert one.conversation != other.conversation
-
-
 def test_an_edited_question_creates_a_branch(chat: Chat) -> None:
     first = chat.say(user("Hello"), to="Hi.")
     chat.say(user("Hello"), assistant("Hi."), user("Cats?"), to="Meow.")
@@ -209,11 +190,6 @@ def test_few_shot_examples_do_not_join_conversations(chat: Chat) -> None:
     assert len(chat.library.conversation(second).passages) == 8
 
 
-def test_the_whole_history_of_an_unknown_conversation_is_stored(chat: Chat) -> None:
-    first = chat.say(user("a"), assistant("b"), user("c"), to="d")
-    assert canonical(chat.library.conversation(first)) == ["a", "b", "c", "d"]
-
-
 @pytest.mark.parametrize(
     "sent_back",
     [
@@ -225,11 +201,6 @@ def test_the_whole_history_of_an_unknown_conversation_is_stored(chat: Chat) -> N
 def test_an_answer_is_recognized_after_a_client_trims_it(chat: Chat, sent_back: Any) -> None:
     first = chat.say(user("Hello"), to=" Hi.\n\n")
     assert chat.say(user("Hello "), assistant(sent_back), user("a")) == first
-
-
-def test_an_answer_is_recognized_without_its_thinking(chat: Chat) -> None:
-    first = chat.say(user("Hello"), to="<think>They greet.</think>\nHi.")
-    assert chat.say(user("Hello"), assistant("Hi."), user("a")) == first
 
 
 def test_a_changed_system_prompt_does_not_begin_a_new_conversation(chat: Chat) -> None:
@@ -261,14 +232,6 @@ def test_a_changed_system_prompt_does_not_begin_a_new_conversation(chat: Chat) -
     assert document.title == "Hello"
 
 
-def test_the_same_system_prompt_does_not_join_conversations(chat: Chat) -> None:
-    conversations = {
-        chat.say(system("Be brief."), user(f"Question {n}"), to=f"Answer {n}") for n in range(3)
-    }
-    assert len(conversations) == 3
-    assert all(len(chat.library.conversation(c).passages) == 3 for c in conversations)
-
-
 # -- sessions with a name --------------------------------------------------------
 
 
@@ -297,14 +260,6 @@ def test_another_answer_to_the_first_question_of_a_session_creates_a_branch(chat
     chat.say(user("Hello"), to="Good day.", session="s")
     document = chat.library.conversation(first)
     assert canonical(document) == ["Hello", "Good day."] and len(document.passages) == 3
-
-
-def test_a_repeated_question_of_a_session_is_stored_once(chat: Chat) -> None:
-    first = chat.say(user("Hello"), to="Hi.", session="s")
-    for _ in range(2):
-        chat.recorder.end(chat.begin(user("No history"), session="s"), has_answer=False)
-    chat.say(user("No history"), to="None.", session="s")
-    assert canonical(chat.library.conversation(first)) == ["Hello", "Hi.", "No history", "None."]
 
 
 # -- what is stored --------------------------------------------------------------
@@ -375,22 +330,6 @@ def test_thinking_text_and_tool_calls_of_one_answer_form_one_branch(chat: Chat) 
     assert all(p.canonical for p in document.passages)
 
 
-def test_legacy_function_calls_are_stored(chat: Chat) -> None:
-    call = {"name": "weather", "arguments": '{"city": "Rome"}'}
-    first = chat.say(
-        user("Weather?"), to=Answer((Choice(0, assistant(None, function_call=call), None),))
-    )
-    result = {"role": "function", "name": "weather", "content": "Sunny"}
-    answer_with_call = assistant(None, function_call=call)
-    assert chat.say(user("Weather?"), answer_with_call, result, to="Sunny.") == first
-    assert [p.tool for p in chat.library.conversation(first).passages] == [
-        None,
-        "weather",
-        "weather",
-        None,
-    ]
-
-
 def test_attachments_are_described_but_not_stored(chat: Chat) -> None:
     content = [
         {"type": "text", "text": "Look:"},
@@ -451,12 +390,6 @@ def test_names_and_roles_of_authors_are_stored(chat: Chat) -> None:
         "hidden",
         {"role": "developer"},
     )
-
-
-def test_a_title_is_the_start_of_the_first_question(chat: Chat) -> None:
-    long = "x" * 51
-    assert chat.library.conversation(chat.say(user(long))).title == "x" * 50 + "..."
-    assert chat.library.conversation(chat.say(user("y" * 50))).title == "y" * 50
 
 
 def test_unstorable_characters_do_not_stop_the_recording(chat: Chat) -> None:
@@ -620,12 +553,6 @@ def test_the_reader_accepts_any_json(value: Any) -> None:
         assert_valid(read_answer(b"data: " + body + b"\n\n", []))
 
 
-def test_an_answer_without_streaming_is_parsed(chat: Chat) -> None:
-    reply = read_answer(completion("Ada", "Bea").body, [3, 80], "", "application/json")
-    assert reply is not None and reply.is_complete
-    assert [c.message["content"] for c in reply.choices] == ["Ada", "Bea"]
-
-
 def test_the_text_of_a_truncated_json_answer_is_recovered() -> None:
     body = completion('He said "no\\" \u2014 \U0001f44b and left.').body
     whole = 'He said "no\\" \u2014 \U0001f44b and left.'
@@ -647,14 +574,6 @@ def test_a_stream_without_an_end_marker_is_complete_if_the_model_finished(comple
     unfinished = read_answer(body.split(b'"stop"')[0], [], complete=complete)
     assert finished is not None and finished.is_complete
     assert unfinished is not None and not unfinished.is_complete
-
-
-def test_a_stream_that_ends_with_an_error_is_incomplete() -> None:
-    reply = read_answer(
-        events({"content": "Hi"}, done=False) + b'data: {"error": {"message": "overloaded"}}\n\n',
-        [],
-    )
-    assert reply is not None and not reply.is_complete
 
 
 def test_tool_calls_that_all_have_index_zero_are_separated() -> None:

@@ -42,14 +42,6 @@ def only(archive: Archive) -> Archived:
     return file
 
 
-def test_the_archive_folder_is_created_on_first_use(archive: Archive) -> None:
-    assert archive.files() == []
-    assert archive.forget(NAME) == 0
-    assert archive.deleted([NAME]) == set()
-    archive.undelete([NAME])
-    assert not archive.folder.exists()
-
-
 def test_a_copy_grows_with_its_file(archive: Archive, source: Path) -> None:
     one, two = line("walrus"), line("penguin")
     assert keep(archive, source, one)
@@ -100,16 +92,6 @@ def test_a_json_file_that_grows_by_rewriting_has_one_copy(archive: Archive, tmp_
     assert only(archive).copies == 1
 
 
-def test_many_small_gzip_members_are_merged(archive: Archive, source: Path) -> None:
-    data = b""
-    for number in range(70):
-        data += line(f"word {number}")
-        keep(archive, source, data)
-    file = only(archive)
-    assert gzip.decompress(file.path.read_bytes()) == data
-    assert file.path.read_bytes().count(b"\x1f\x8b\x08") < 10
-
-
 def test_an_incomplete_gzip_member_is_overwritten(archive: Archive, source: Path) -> None:
     one, two = line("walrus"), line("penguin")
     keep(archive, source, one)
@@ -117,13 +99,6 @@ def test_an_incomplete_gzip_member_is_overwritten(archive: Archive, source: Path
         file.write(b"half a member")
     keep(archive, source, one + two)
     assert gzip.decompress(only(archive).path.read_bytes()) == one + two
-
-
-def test_a_missing_copy_is_created_again(archive: Archive, source: Path) -> None:
-    keep(archive, source, line("walrus"))
-    only(archive).path.unlink()
-    keep(archive, source, line("walrus") + line("seal"))
-    assert gzip.decompress(only(archive).path.read_bytes()) == line("walrus") + line("seal")
 
 
 def test_forget_deletes_every_copy(archive: Archive, source: Path) -> None:
@@ -146,17 +121,6 @@ def test_a_deleted_conversation_is_not_archived_from_another_file(
     moved.parent.mkdir()
     moved.write_bytes(line("walrus"))
     assert not archive.keep(moved, "claude-code/archived/s1.jsonl", [NAME])
-
-
-def test_two_files_never_share_a_copy(archive: Archive, source: Path, tmp_path: Path) -> None:
-    other = tmp_path / "elsewhere.jsonl"
-    other.write_bytes(line("seal"))
-    keep(archive, source, line("walrus"))
-    archive.keep(other, "claude-code/p/s1.jsonl", [("claude-code", "s2")])
-    assert sorted(gzip.decompress(f.path.read_bytes()) for f in archive.files()) == [
-        line("seal"),
-        line("walrus"),
-    ]
 
 
 def test_several_threads_can_archive_one_file(archive: Archive, source: Path) -> None:

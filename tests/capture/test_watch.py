@@ -132,12 +132,6 @@ def test_messages_removed_from_a_file_stay_in_the_library(workspace: Workspace) 
     assert workspace.words() == ["walrus", "penguin", "seal", "otter"]
 
 
-def test_a_rewritten_file_is_read_again(workspace: Workspace) -> None:
-    workspace.write(turn(1, "walrus"), turn(2, "penguin"))
-    workspace.write(turn(1, "walrus and seal"), turn(2, "penguin"), turn(3, "otter"))
-    assert workspace.words() == ["walrus and seal", "penguin", "otter"]
-
-
 def test_a_rewound_session_keeps_both_branches(workspace: Workspace) -> None:
     workspace.write(turn(1, "walrus"), turn(2, "penguin"), turn(3, "seal"))
     workspace.append(turn(5, "otter", parentUuid=uuid(2)))
@@ -146,38 +140,12 @@ def test_a_rewound_session_keeps_both_branches(workspace: Workspace) -> None:
     assert "seal" in workspace.words()
 
 
-def test_a_file_replaced_by_renaming_is_recognized(workspace: Workspace) -> None:
-    workspace.write(turn(1, "walrus"))
-    draft = workspace.file.with_suffix(".tmp")
-    draft.write_text(turn(1, "walrus") + turn(2, "penguin"))
-    draft.replace(workspace.file)
-    workspace.notify(draft, workspace.file)
-    assert workspace.words() == ["walrus", "penguin"]
-
-
-def test_messages_of_a_deleted_file_stay_in_the_library(workspace: Workspace) -> None:
-    workspace.write(turn(1, "walrus"))
-    workspace.file.unlink()
-    workspace.notify(workspace.file)
-    workspace.notify(workspace.file)
-    assert workspace.words() == ["walrus"]
-    assert workspace.kinds() == ["taken", "gone"]
-
-
 def test_files_of_sub_agents_are_imported(workspace: Workspace) -> None:
     agent = workspace.file.parent / SESSION / "subagents" / "agent-7.jsonl"
     agent.parent.mkdir(parents=True)
     workspace.write(turn(1, "walrus"))
     workspace.write(turn(51, "look for seals", isSidechain=True, agentId="7"), file=agent)
     assert workspace.words(f"{SESSION}:7") == ["look for seals"]
-
-
-def test_a_new_folder_is_scanned(workspace: Workspace) -> None:
-    new = workspace.root / "-nowhere-other"
-    new.mkdir()
-    (new / f"{SESSION}.jsonl").write_text(turn(1, "walrus"))
-    workspace.notify(new)
-    assert workspace.words() == ["walrus"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -254,24 +222,6 @@ def test_a_new_watcher_reads_only_changed_files(workspace: Workspace) -> None:
     assert (watcher.read, workspace.words()) == (1, ["walrus", "penguin"])
 
 
-def test_an_archived_file_is_read_again_if_the_library_lacks_it(
-    workspace: Workspace, user: str, place: str
-) -> None:
-    workspace.write(turn(1, "walrus"))
-    workspace.library._store.delete(SESSION)  # not by a user, so it is not marked as deleted
-    watcher = workspace.another()
-    watcher.once()
-    assert workspace.words() == ["walrus"]
-
-
-def test_changes_without_an_event_are_found_by_polling(workspace: Workspace) -> None:
-    workspace.watcher.follow([None])
-    workspace.file.write_text(turn(1, "walrus"))
-    workspace.now += 60
-    workspace.watcher.follow([[]])
-    assert workspace.words() == ["walrus"]
-
-
 @pytest.mark.full
 def test_several_watchers_can_share_a_library(workspace: Workspace) -> None:
     watchers = [workspace.another() for _ in range(3)]
@@ -311,13 +261,6 @@ def test_a_deleted_conversation_is_not_imported_again_until_a_user_imports_it(
     workspace.append(turn(3, "seal"))
     assert workspace.words() == ["walrus", "penguin", "seal"]
     assert len(workspace.library.archive.files()) == 1
-
-
-def test_a_restored_conversation_is_followed_again(workspace: Workspace) -> None:
-    workspace.write(turn(1, "walrus"))
-    workspace.library.restore_document(workspace.library.delete_conversation(SESSION))
-    workspace.append(turn(2, "penguin"))
-    assert workspace.words() == ["walrus", "penguin"]
 
 
 def test_deleting_a_conversation_deletes_its_archive(workspace: Workspace) -> None:
@@ -569,22 +512,6 @@ def test_a_rewound_gemini_session_continues_from_the_rewind_point(
     assert append(message("m4", "otter")) == ["walrus", "otter"]
     assert len(library.conversation("g").passages) == 4
     assert append(message("m4", "otter and seal")) == ["walrus", "otter and seal"]
-
-
-def test_files_in_other_folders_are_ignored(workspace: Workspace, tmp_path: Path) -> None:
-    workspace.write(turn(1, "walrus"))
-    other = tmp_path / "other"
-    other.mkdir()
-    watcher = Watcher(
-        workspace.library,
-        [Folder("folder", other, other)],
-        workspace.events.append,
-        clock=lambda: workspace.now,
-    )
-    watcher.follow([None])
-    workspace.file.unlink()
-    watcher.follow([None, [workspace.file]])
-    assert workspace.kinds() == ["taken"]
 
 
 def test_an_import_is_retried_while_the_archive_is_busy(

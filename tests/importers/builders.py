@@ -5,16 +5,61 @@ from __future__ import annotations
 import copy
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
-from recollect.importers.entries import Entry
+from recollect.importers.chats import chatgpt, claude, claude_code, codex, gemini_cli, letta, own
+from recollect.importers.chats.chatgpt import decode_content
+from recollect.importers.chats.programs import DATABASES
+from recollect.importers.documents.extract import parse_date
+from recollect.importers.entries import Entry, entries
+from recollect.importers.items import cues_of, fields_of, seconds_at, text_of
+from recollect.importers.knowledge import (
+    card_images,
+    characters,
+    frontmatter,
+    media,
+    notes,
+    prompts,
+    subtitles,
+)
+from recollect.importers.registry import detect
 from recollect.language.queries.query_fields import ROLES
+from recollect.language.text import moment
+from recollect.language.transcript import write
+from recollect.model.audience import MASK
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage, arrange
 from recollect.model.receipts import Problem
+from recollect.settings import LIMITS, Limits
+
+# The tests of formats take these from here.
+__all__ = [
+    "DATABASES",
+    "LIMITS",
+    "MASK",
+    "PASSAGE_TYPES",
+    "ROLES",
+    "VISIBILITIES",
+    "Entry",
+    "Limits",
+    "Problem",
+    "arrange",
+    "card_images",
+    "cues_of",
+    "decode_content",
+    "detect",
+    "entries",
+    "fields_of",
+    "frontmatter",
+    "moment",
+    "parse_date",
+    "seconds_at",
+    "text_of",
+    "write",
+]
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -146,17 +191,17 @@ def message_node(
 def chat(nodes: dict[str, tuple[str | None, dict[str, Any] | None]], **more: Any) -> dict[str, Any]:
     """A conversation from {node id: (parent id, message)}; the last node is the current one."""
     mapping = {
-        own: {
-            "id": own,
-            "message": message and {"id": own, **message},
+        id_: {
+            "id": id_,
+            "message": message and {"id": id_, **message},
             "parent": parent,
             "children": [],
         }
-        for own, (parent, message) in nodes.items()
+        for id_, (parent, message) in nodes.items()
     }
-    for own, (parent, _) in nodes.items():
+    for id_, (parent, _) in nodes.items():
         if parent in mapping:
-            mapping[parent]["children"].append(own)
+            mapping[parent]["children"].append(id_)
     about = {
         "title": "A chat",
         "create_time": 1700000000.0,
@@ -190,3 +235,37 @@ def claude_chat(*messages: Any, **more: Any) -> dict[str, Any]:
         "updated_at": "2026-03-01T11:00:00Z",
     }
     return {**about, "chat_messages": list(messages), **more}
+
+
+# -- formats -----------------------------------------------------------------
+
+FORMATS: dict[str, Any] = {
+    "chatgpt": chatgpt,
+    "claude": claude,
+    "claude_code": claude_code,
+    "codex": codex,
+    "gemini_cli": gemini_cli,
+    "letta": letta,
+    "own": own,
+    "characters": characters,
+    "media": media,
+    "notes": notes,
+    "prompts": prompts,
+    "subtitles": subtitles,
+}
+
+
+def read_as(format: str, file: Entry) -> Iterator[Document | Problem]:
+    """What a file of this format contains."""
+    items: Iterator[Document | Problem] = FORMATS[format].read(file)
+    return items
+
+
+def claimed_by(format: str, file: Entry) -> bool:
+    """Whether a file is taken for one of this format."""
+    return bool(FORMATS[format].claims(file))
+
+
+def accepted_by(format: str, file: Entry) -> bool:
+    """Whether a file can be read as this format if the user says so."""
+    return bool(FORMATS[format].accepts(file))

@@ -11,17 +11,23 @@ from typing import Any
 
 import apsw
 import pytest
-from builders import documents, only, passage, problems
+from builders import (
+    DATABASES,
+    Entry,
+    Problem,
+    arrange,
+    decode_content,
+    documents,
+    moment,
+    only,
+    passage,
+    problems,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.importers.chats.chatgpt import decode_content
-from recollect.importers.chats.programs import DATABASES
-from recollect.importers.entries import Entry
-from recollect.language.text import moment
-from recollect.model.documents import Document, arrange
-from recollect.model.receipts import Problem
+from recollect import Document
 
 CONVERSATIONS = (
     "create table conversations"

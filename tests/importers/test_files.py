@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import struct
 import zipfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from builders import Entry, Problem, entries
 
 from recollect.errors import InvalidInput, UnsafeFile
-from recollect.importers.entries import Entry, entries
-from recollect.model.receipts import Problem
 
 
 def names(path: Path) -> list[str]:
@@ -155,16 +153,6 @@ def test_a_bad_zip_in_a_folder_does_not_hide_the_other_files(tmp_path: Path) -> 
     assert "not a readable zip" in problems(tmp_path)[0]
 
 
-def test_reading_is_reported_byte_by_byte(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_bytes(b"x" * 100_000)
-    (entry,) = entries(tmp_path / "a.json")
-    assert isinstance(entry, Entry)
-    reads: list[int] = []
-    with entry.with_progress(reads.append).open() as file:
-        file.read()
-    assert sum(reads) == 100_000
-
-
 # -- places and neighbours -------------------------------------------------
 
 
@@ -199,11 +187,6 @@ def test_the_place_of_a_file_does_not_depend_on_the_path_given(
     }
 
 
-def test_the_place_of_a_member_includes_its_path_in_the_archive(tmp_path: Path) -> None:
-    path = archive(tmp_path / "v.zip", **{"sub/a.md": b"x"})
-    assert entries_by_name(path)["v.zip/sub/a.md"].place == f"{path}!sub/a.md"
-
-
 def test_places_may_be_relative_to_a_folder(tmp_path: Path) -> None:
     make_files(tmp_path / "job", "a.md", "sub/b.md")
     archive(tmp_path / "job/v.zip", **{"sub/a.md": b"x"})
@@ -221,11 +204,6 @@ def test_places_may_be_relative_to_a_folder(tmp_path: Path) -> None:
     assert [
         e.place for e in entries_by_name(tmp_path / "job/v.zip", tmp_path / "job").values()
     ] == ["v.zip!sub/a.md"]
-
-
-def test_the_place_of_an_entry_defaults_to_its_name() -> None:
-    entry = Entry("a.md", 0, lambda: pytest.fail("opened"))
-    assert (entry.place, dict(entry.neighbours), entry.modified_at) == ("a.md", {}, None)
 
 
 def test_neighbours_are_the_files_of_the_same_folder(tmp_path: Path) -> None:
@@ -271,11 +249,3 @@ def test_private_folders_of_programs_are_skipped(tmp_path: Path) -> None:
     )
     archive(tmp_path / "v.zip", **{".obsidian/a.json": b"{}", "x/.trash/b.md": b"", "c.md": b""})
     assert names(tmp_path) == ["v.zip/c.md", "notes/e.md"]
-
-
-def test_an_entry_has_its_modification_time(tmp_path: Path) -> None:
-    make_files(tmp_path, "a.md")
-    os.utime(tmp_path / "a.md", (1_700_000_000, 1_700_000_000))
-    assert entries_by_name(tmp_path)["a.md"].modified_at == datetime(
-        2023, 11, 14, 22, 13, 20, tzinfo=UTC
-    )

@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 from builders import chat, message_node
 
-from recollect.cli import importing
 from recollect.errors import InvalidInput, UnknownFormat
 from recollect.importers.registry import (
-    FORMATS,
     FORMATS_BY_KIND,
-    describe_formats,
     find,
 )
 from recollect.model.receipts import FileReceipt, Problem
@@ -124,12 +121,6 @@ def test_files_of_another_kind_are_an_error(tmp_path: Path) -> None:
         InvalidInput, match=r"Cannot import as 'music'. Use one of: conversations, notes"
     ):
         list(find(path, "music"))
-
-
-def test_every_format_has_a_kind_and_a_description() -> None:
-    assert set(FORMATS) == {format_ for kinds in FORMATS_BY_KIND.values() for format_ in kinds}
-    assert tuple(FORMATS_BY_KIND) == importing.KINDS
-    assert all(format_.DESCRIPTION in describe_formats(FORMATS) for format_ in FORMATS)
 
 
 def test_a_receipt_names_its_units() -> None:

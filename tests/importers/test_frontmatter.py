@@ -33,21 +33,6 @@ def test_toml_is_read() -> None:
     assert (values, body) == ({"title": "A", "date": "2024-05-01", "tags": ["b"]}, "Text")
 
 
-def test_words_and_dates_stay_strings() -> None:
-    values = split(
-        "---\na: no\nb: on\nc: 012\nd: 12:30\n"
-        "e: 2024-05-01\nf: 2024-05-01 10:20:30\ng: 1_000\n---\n"
-    ).values
-    assert values == dict(
-        a="no", b="on", c="012", d="12:30", e="2024-05-01", f="2024-05-01 10:20:30", g="1_000"
-    )
-
-
-def test_plain_values_keep_their_types() -> None:
-    values = split("---\na: true\nb: 12\nc: -1.5\nd: null\ne:\n3: x\n---\n").values
-    assert values == {"a": True, "b": 12, "c": -1.5, "d": None, "e": None, "3": "x"}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -62,11 +47,6 @@ def test_plain_values_keep_their_types() -> None:
 )
 def test_a_horizontal_rule_is_not_front_matter(text: str) -> None:
     assert split(text) == FrontMatter({}, text)
-
-
-def test_front_matter_may_be_empty_and_end_with_dots() -> None:
-    assert split("---\n---\nText") == FrontMatter({}, "Text")
-    assert split("---\na: b\n...\nText") == FrontMatter({"a": "b"}, "Text")
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,22 @@ import json
 from pathlib import Path
 
 import pytest
+from builders import (
+    FORMATS,
+    PASSAGE_TYPES,
+    ROLES,
+    Entry,
+    Problem,
+    arrange,
+    detect,
+    entries,
+    read_as,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.importers.chats import gemini_cli
-from recollect.importers.entries import Entry, entries
-from recollect.importers.registry import detect
-from recollect.language.queries.query_fields import ROLES
-from recollect.model.documents import PASSAGE_TYPES, Document, Passage, arrange
-from recollect.model.receipts import Problem
+from recollect import Document, Passage
 
 NAME = "session-2026-03-01T10-00-aaaaaaaa.jsonl"
 SAMPLES = Path(__file__).parents[1] / "samples" / "gemini-cli" / "chats"
@@ -44,7 +50,9 @@ def message_line(id_: str, words: object, type_: str = "user", **more: object) -
 
 def document(*lines: object, name: str = NAME) -> Document:
     (conversation,) = [
-        item for item in gemini_cli.read(entry(*lines, name=name)) if isinstance(item, Document)
+        item
+        for item in read_as("gemini_cli", entry(*lines, name=name))
+        if isinstance(item, Document)
     ]
     return arrange(conversation)
 
@@ -105,26 +113,6 @@ def test_rewound_messages_stay_as_a_branch() -> None:
     }
 
 
-def test_rewinding_to_an_unknown_message_removes_all() -> None:
-    conversation = document(
-        start(),
-        message_line("m1", "one"),
-        message_line("m2", "two"),
-        {"$rewindTo": "elsewhere"},
-        message_line("m3", "three"),
-    )
-    assert words(conversation.canonical) == ["three"]
-    assert sorted(words(conversation.passages)) == ["one", "three", "two"]
-
-
-def test_a_rewind_at_the_end_moves_the_head_back() -> None:
-    conversation = document(
-        start(), message_line("m1", "one"), message_line("m2", "two"), {"$rewindTo": "m2"}
-    )
-    assert words(conversation.canonical) == ["one"]
-    assert conversation.head == "m1"
-
-
 def test_a_new_list_replaces_the_current_one_but_not_longer_versions() -> None:
     conversation = document(
         start(),
@@ -142,12 +130,6 @@ def test_a_new_list_replaces_the_current_one_but_not_longer_versions() -> None:
     )
     assert words(conversation.canonical) == ["a long story of forty looms", "a summary", "three"]
     assert "two" in words(conversation.passages)
-
-
-def test_an_empty_list_changes_nothing() -> None:
-    assert words(
-        document(start(), message_line("m1", "one"), {"$set": {"messages": []}}).canonical
-    ) == ["one"]
 
 
 def test_thoughts_tool_calls_and_files_are_parts_of_a_message() -> None:
@@ -193,36 +175,22 @@ def test_the_older_format_gives_the_same_conversation() -> None:
         start(messages=[message_line("m1", "one"), message_line("m2", "two", "gemini")]),
         name="session-x.json",
     )
-    (conversation,) = [item for item in gemini_cli.read(old) if isinstance(item, Document)]
+    (conversation,) = [item for item in read_as("gemini_cli", old) if isinstance(item, Document)]
     assert words(conversation.passages) == ["one", "two"]
-    assert detect(old) is gemini_cli
-
-
-def test_summaries_are_titles() -> None:
-    assert (
-        document(start(), message_line("m1", "one"), {"$set": {"summary": "Looms"}}).title
-        == "Looms"
-    )
-
-
-def test_an_unfinished_line_is_skipped() -> None:
-    items = list(
-        gemini_cli.read(entry(start(), message_line("m1", "one"), end='\n{"id": "m2", "type": "us'))
-    )
-    assert [words(i.passages) for i in items if isinstance(i, Document)] == [["one"]]
-    assert [i.failed for i in items if isinstance(i, Problem)] == [False]
+    assert detect(old) is FORMATS["gemini_cli"]
 
 
 def test_damaged_records_do_not_stop_the_rest() -> None:
     items = list(
-        gemini_cli.read(
+        read_as(
+            "gemini_cli",
             entry(
                 start(),
                 7,
                 {"odd": 1},
                 message_line("m1", "one"),
                 message_line("m2", None, "strange"),
-            )
+            ),
         )
     )
     assert [words(i.passages) for i in items if isinstance(i, Document)] == [["one"]]
@@ -234,7 +202,7 @@ def test_damaged_records_do_not_stop_the_rest() -> None:
 
 
 def test_a_session_without_messages_is_a_problem() -> None:
-    (problem,) = gemini_cli.read(entry(start()))
+    (problem,) = read_as("gemini_cli", entry(start()))
     assert isinstance(problem, Problem) and problem.reason == "session without messages"
 
 
@@ -250,7 +218,7 @@ def lay(folder: Path, *lines: object, name: str = NAME) -> Path:
 
 def only(file: Path) -> Document:
     (conversation,) = [e for e in entries(file) if isinstance(e, Entry)]
-    (read,) = [item for item in gemini_cli.read(conversation) if isinstance(item, Document)]
+    (read,) = [item for item in read_as("gemini_cli", conversation) if isinstance(item, Document)]
     return read
 
 
@@ -324,8 +292,8 @@ def test_a_resumed_session_in_both_formats_is_one_conversation(
 )
 def test_samples_are_read(name: str, expected: list[str]) -> None:
     (file,) = [e for e in entries(SAMPLES / name) if isinstance(e, Entry)]
-    assert detect(file) is gemini_cli
-    (document,) = [item for item in gemini_cli.read(file) if isinstance(item, Document)]
+    assert detect(file) is FORMATS["gemini_cli"]
+    (document,) = [item for item in read_as("gemini_cli", file) if isinstance(item, Document)]
     messages = [p.content for p in arrange(document).canonical if p.type == "message"]
     assert messages == expected
 
@@ -370,7 +338,7 @@ def test_the_canonical_path_of_any_log_is_what_the_cli_shows(log: list[object]) 
         ):
             current = {m["id"]: "user" for m in record["$set"]["messages"]}
     conversations = [
-        arrange(i) for i in gemini_cli.read(entry(start(), *log)) if isinstance(i, Document)
+        arrange(i) for i in read_as("gemini_cli", entry(start(), *log)) if isinstance(i, Document)
     ]
     for document_ in conversations:
         assert len({p.id for p in document_.passages}) == len(document_.passages)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from builders import entry, only
-
-from recollect.importers.chats import letta
+from builders import claimed_by, entry, only, read_as
 
 
 def rows(document: Any) -> list[tuple[Any, ...]]:
@@ -28,8 +26,8 @@ def test_a_list_of_messages_is_read_oldest_first() -> None:
         | {"content": '{"type": "user_message", "message": "Looms?", "time": "now"}'},
     ]
     file = entry(messages, "messages.json")
-    assert letta.claims(file)
-    document = only(letta.read(file))
+    assert claimed_by("letta", file)
+    document = only(read_as("letta", file))
     assert rows(document) == [
         ("user", "message", None, "Looms?", "all"),
         ("assistant", "thinking", None, "I search.", "all"),
@@ -64,12 +62,12 @@ def test_an_agent_file_is_a_conversation_and_what_it_says_by_a_tool_is_text() ->
         entry({"agents": [agent], "blocks": []}, "ada.af"),
         entry({"agent_type": "memgpt_agent", **agent}, "ada.af"),
     ):
-        assert letta.claims(file)
-        document = only(letta.read(file))
+        assert claimed_by("letta", file)
+        document = only(read_as("letta", file))
         assert rows(document) == expected
         assert (document.title, document.source_id) == ("ada", "ada@2025-03-01T00:00:00Z")
 
 
 def test_other_json_is_not_claimed() -> None:
-    assert not letta.claims(entry([{"message_type": "text"}], "x.json"))
-    assert not letta.claims(entry({"agents": []}, "agents.json"))
+    assert not claimed_by("letta", entry([{"message_type": "text"}], "x.json"))
+    assert not claimed_by("letta", entry({"agents": []}, "agents.json"))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from builders import cues_of, seconds_at, text_of
 from mediafiles import BOOK, pdf, write_zip
 
-from recollect import Library
-from recollect.importers.items import cues_of, seconds_at, text_of
-from recollect.model.search import Filter
+from recollect import Filter, Library
 
 SRT = (
     "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n"

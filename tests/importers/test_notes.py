@@ -8,21 +8,28 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from builders import entry, only, problems
+from builders import (
+    LIMITS,
+    Problem,
+    accepted_by,
+    claimed_by,
+    entry,
+    frontmatter,
+    only,
+    problems,
+    read_as,
+    text_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers.items import text_of
-from recollect.importers.knowledge import frontmatter, notes
-from recollect.model.documents import Document
-from recollect.model.receipts import Problem
-from recollect.settings import LIMITS
+from recollect import Document
 
 MODIFIED_AT = (2024, 6, 1, 12, 30, 0)
 
 
 def read(content: str | bytes, name: str = "folder/A note.md") -> Document:
-    return only(notes.read(replace(entry(content, name), modified=MODIFIED_AT)))
+    return only(read_as("notes", replace(entry(content, name), modified=MODIFIED_AT)))
 
 
 def tags(content: str) -> Any:
@@ -36,18 +43,18 @@ def tags(content: str) -> Any:
     "name", ["a.md", "b/c.MARKDOWN", "d.mdx", "e.txt", "f.text", "g.org", "h.rst"]
 )
 def test_markdown_and_plain_text_are_notes(name: str) -> None:
-    assert notes.claims(entry("x", name))
-    assert notes.accepts(entry("x", name))
+    assert claimed_by("notes", entry("x", name))
+    assert accepted_by("notes", entry("x", name))
 
 
 @pytest.mark.parametrize("name", [".hidden/a.md", "b/.git/c.md", ".d.md", "e.pdf", "f.json", "g"])
 def test_hidden_files_and_other_formats_are_not_notes(name: str) -> None:
-    assert not notes.claims(entry("x", name))
+    assert not claimed_by("notes", entry("x", name))
 
 
 def test_a_file_without_a_suffix_is_a_note_on_request() -> None:
-    assert notes.accepts(entry("A thought", "thought"))
-    assert not notes.accepts(entry(bytes(range(256)), "program"))
+    assert accepted_by("notes", entry("A thought", "thought"))
+    assert not accepted_by("notes", entry(bytes(range(256)), "program"))
 
 
 # -- documents -------------------------------------------------------------
@@ -68,10 +75,6 @@ def test_a_note_is_identified_by_its_place_and_named_after_its_file() -> None:
     )
 
 
-def test_the_suffix_of_an_archive_is_not_part_of_the_id() -> None:
-    assert read("x", "vault.zip/sub/a.b.md").id == "vault/sub/a.b"
-
-
 @pytest.mark.parametrize(
     ("content", "title"),
     [
@@ -90,29 +93,9 @@ def test_the_title_comes_from_the_front_matter_the_heading_or_the_file_name(
     assert read(content).title == title
 
 
-def test_the_text_is_stored_without_its_front_matter() -> None:
-    text = "# Beans\n\nPlant them.  \n\n```\ncode\n```\n" * 200
-    note = read(f"---\ntitle: x\n---\n\n{text}")
-    assert text_of(note.passages) == text
-    assert len(note.passages) > 3
-    assert {p.type for p in note.passages} == {"chunk"}
-
-
-def test_an_empty_note_is_still_a_note() -> None:
-    note = read("", "Idea.md")
-    assert (note.title, [p.content for p in note.passages]) == ("Idea", [""])
-
-
-def test_other_front_matter_is_stored() -> None:
-    note = read("---\nTitle: A\nmood: good\naliases: [B, C]\ntags: d\nrating: 5\n---\nText")
-    assert note.metadata["front_matter"] == {"mood": "good", "rating": 5}
-    assert note.metadata["aliases"] == ["B", "C"]
-    assert read("---\nalias: B, C\n---\n").metadata["aliases"] == ["B", "C"]
-
-
 def test_invalid_front_matter_is_imported_as_text() -> None:
     text = "---\ntags: [a\n---\nText"
-    items = list(notes.read(entry(text, "a.md")))
+    items = list(read_as("notes", entry(text, "a.md")))
     assert [p.failed for p in problems(items)] == [False]
     assert problems(items)[0].reason == "front matter is not valid YAML; it is imported as text"
     assert text_of(only(items).passages) == text
@@ -133,13 +116,6 @@ def test_times_come_from_the_front_matter_or_the_file() -> None:
     assert unsaid.metadata["front_matter"] == {"date": "some day"}
 
 
-def test_no_time_is_invented() -> None:
-    note = only(notes.read(entry("x", "a.md")))
-    assert (note.created_at, note.updated_at) == (None, None)
-    file = replace(entry("x", "a.md"), modified=(1980, 1, 1, 0, 0, 0))
-    assert only(notes.read(file)).updated_at is None
-
-
 # -- tags and links --------------------------------------------------------
 
 
@@ -150,10 +126,6 @@ def test_no_time_is_invented() -> None:
 )
 def test_tags_are_a_list_or_a_string(value: str) -> None:
     assert tags(f"---\ntags: {value}\n---\n") == ["a", "b c", "d/e"]
-
-
-def test_tags_may_be_separated_by_spaces_or_called_keywords() -> None:
-    assert tags("---\ntags: a b\nkeywords: [c, A, 2024]\n---\n") == ["a", "b", "c", "2024"]
 
 
 @pytest.mark.parametrize(
@@ -209,26 +181,21 @@ def test_unicode_is_read_with_any_line_endings(data: bytes) -> None:
     assert "encoding" not in note.metadata
 
 
-def test_a_guessed_encoding_is_recorded() -> None:
-    note = read("Zoë’s café".encode("cp1252"))
-    assert (text_of(note.passages), note.metadata["encoding"]) == ("Zoë’s café", "windows-1252")
-
-
 def test_a_binary_or_oversized_file_is_a_problem() -> None:
     noise = bytes(range(256)) * 10
-    assert list(notes.read(entry(noise, "a.md"))) == [
+    assert list(read_as("notes", entry(noise, "a.md"))) == [
         Problem("not a text file", "a.md", True, "conversations")
     ]
     long = replace(entry("x", "a.md"), size=LIMITS.note_bytes + 1)
-    assert [p.reason for p in problems(notes.read(long))] == ["larger than 16,000,000 bytes"]
+    assert [p.reason for p in problems(read_as("notes", long))] == ["larger than 16,000,000 bytes"]
     liar = replace(entry(b"x" * (LIMITS.note_bytes + 1), "a.md"), size=1)
-    assert [p.reason for p in problems(notes.read(liar))] == ["larger than 16,000,000 bytes"]
+    assert [p.reason for p in problems(read_as("notes", liar))] == ["larger than 16,000,000 bytes"]
 
 
 @given(st.binary() | st.text().map(str.encode), st.sampled_from([".md", ".txt", ".org", ".rst"]))
 def test_no_file_raises(data: bytes, ending: str) -> None:
-    notes.accepts(entry(data, f"a{ending}"))
-    assert list(notes.read(entry(data, f"a{ending}")))
+    accepted_by("notes", entry(data, f"a{ending}"))
+    assert list(read_as("notes", entry(data, f"a{ending}")))
 
 
 @given(st.text("#[]|`~ ab\n/-_1(){}\\^!", max_size=200))

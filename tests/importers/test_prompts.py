@@ -10,14 +10,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from builders import documents, entry, mutate, only, problems, values
+from builders import (
+    FORMATS,
+    Problem,
+    claimed_by,
+    documents,
+    entry,
+    fields_of,
+    frontmatter,
+    mutate,
+    only,
+    problems,
+    read_as,
+    values,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers.items import fields_of
-from recollect.importers.knowledge import frontmatter, prompts
-from recollect.model.documents import Document
-from recollect.model.receipts import Problem
+from recollect import Document
 
 OWN = {
     "name": "Summary",
@@ -31,7 +41,7 @@ FIELDS = {**OWN, "keywords": "writing, short"}
 
 
 def fields(content: Any, name: str = "prompts.json") -> dict[str, str]:
-    return fields_of(only(prompts.read(entry(content, name))).passages)
+    return fields_of(only(read_as("prompts", entry(content, name))).passages)
 
 
 def table(*rows: list[str], delimiter: str = ",") -> str:
@@ -58,9 +68,9 @@ def table(*rows: list[str], delimiter: str = ",") -> str:
     ],
 )
 def test_some_files_are_certainly_prompts(content: Any, name: str) -> None:
-    assert prompts.is_certain(entry(content, name))
-    assert prompts.claims(entry(content, name))
-    assert not prompts.is_guess(entry(content, name))
+    assert FORMATS["prompts"].is_certain(entry(content, name))
+    assert claimed_by("prompts", entry(content, name))
+    assert not FORMATS["prompts"].is_guess(entry(content, name))
 
 
 @pytest.mark.parametrize(
@@ -73,8 +83,8 @@ def test_some_files_are_certainly_prompts(content: Any, name: str) -> None:
     ],
 )
 def test_some_files_are_probably_prompts(content: Any, name: str) -> None:
-    assert not prompts.is_certain(entry(content, name))
-    assert prompts.is_guess(entry(content, name))
+    assert not FORMATS["prompts"].is_certain(entry(content, name))
+    assert FORMATS["prompts"].is_guess(entry(content, name))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +102,7 @@ def test_some_files_are_probably_prompts(content: Any, name: str) -> None:
     ],
 )
 def test_ambiguous_files_are_not_claimed(content: Any, name: str) -> None:
-    assert not prompts.claims(entry(content, name))
+    assert not claimed_by("prompts", entry(content, name))
 
 
 # -- JSON ------------------------------------------------------------------
@@ -100,7 +110,7 @@ def test_ambiguous_files_are_not_claimed(content: Any, name: str) -> None:
 
 def test_a_prompt_is_identified_by_its_name_and_has_its_fields() -> None:
     file = replace(entry(OWN, "a.json"), modified=(2024, 1, 2, 3, 4, 5))
-    prompt = only(prompts.read(file))
+    prompt = only(read_as("prompts", file))
     assert (prompt.source, prompt.source_id, prompt.id, prompt.kind) == (
         "prompts",
         "Summary",
@@ -164,22 +174,6 @@ def test_messages_are_split_into_system_and_user_prompts(content: Any) -> None:
     assert fields(content) == {"name": "M", "system_prompt": "Be kind.", "user_prompt": "Hello"}
 
 
-def test_a_file_that_is_a_list_of_messages_is_one_prompt() -> None:
-    assert fields(MESSAGES, "Kind.json") == {
-        "name": "Kind",
-        "system_prompt": "Be kind.",
-        "user_prompt": "Hello",
-    }
-
-
-def test_examples_include_roles() -> None:
-    messages = [*MESSAGES, {"role": "assistant", "content": "Hi!"}]
-    assert (
-        fields({"name": "M", "messages": messages})["user_prompt"]
-        == "user: Hello\n\nassistant: Hi!"
-    )
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -192,15 +186,11 @@ def test_prompts_may_be_in_a_list_or_a_mapping_by_name(content: Any) -> None:
     assert fields(content) == FIELDS
 
 
-def test_json_lines_are_read() -> None:
-    content = json.dumps(OWN) + "\n" + json.dumps({"name": "B", "prompt": "C"}) + "\n"
-    assert [d.title for d in documents(prompts.read(entry(content, "a.jsonl")))] == ["Summary", "B"]
-
-
 def test_a_second_prompt_of_the_same_name_gets_a_number() -> None:
     items = list(
-        prompts.read(
-            entry([{"name": "A", "prompt": text} for text in ("one", "two", "one", "three")])
+        read_as(
+            "prompts",
+            entry([{"name": "A", "prompt": text} for text in ("one", "two", "one", "three")]),
         )
     )
     assert [(d.source_id, d.title) for d in documents(items)] == [
@@ -211,14 +201,6 @@ def test_a_second_prompt_of_the_same_name_gets_a_number() -> None:
     assert problems(items) == [Problem("repeated prompt", "A", unit="conversations")]
 
 
-def test_a_record_that_is_not_a_prompt_is_a_problem() -> None:
-    items = prompts.read(entry([{"name": "A"}, 3, OWN], "prompts.json"))
-    assert [p.reason for p in problems(items)] == [
-        "prompt without text",
-        "prompt of an unknown shape",
-    ]
-
-
 # -- Markdown --------------------------------------------------------------
 
 
@@ -227,13 +209,8 @@ def test_the_body_is_the_user_prompt() -> None:
     assert fields(frontmatter.join(front_matter, OWN["user_prompt"]), "a.md") == FIELDS
 
 
-def test_the_body_is_a_description_if_the_front_matter_has_the_prompt() -> None:
-    prompt = fields("---\nprompt: Speak\n---\nFor pirates.", "Pirate.prompt.md")
-    assert prompt == {"name": "Pirate", "user_prompt": "Speak", "details": "For pirates."}
-
-
 def test_invalid_front_matter_is_part_of_the_prompt() -> None:
-    items = list(prompts.read(entry("---\na: [\n---\nText", "a.prompt.md")))
+    items = list(read_as("prompts", entry("---\na: [\n---\nText", "a.prompt.md")))
     assert problems(items)[0].reason == "front matter is not valid YAML; it is imported as text"
     assert fields_of(only(items).passages)["user_prompt"] == "---\na: [\n---\nText"
 
@@ -250,7 +227,7 @@ def test_tables_are_read_with_any_delimiter(delimiter: str) -> None:
         ["B", "C"],
         delimiter=delimiter,
     )
-    first, second = documents(prompts.read(entry(text, "prompts.csv")))
+    first, second = documents(read_as("prompts", entry(text, "prompts.csv")))
     assert fields_of(first.passages) == {
         "name": "A, b; c",
         "user_prompt": 'Say "this"\nand that',
@@ -262,16 +239,9 @@ def test_tables_are_read_with_any_delimiter(delimiter: str) -> None:
     assert second.title == "B"
 
 
-def test_a_table_in_windows_1252_is_read() -> None:
-    assert fields("act;prompt\r\nZoë;Sprich\r\n".encode("cp1252"), "a.csv") == {
-        "name": "Zoë",
-        "user_prompt": "Sprich",
-    }
-
-
 def test_an_unclosed_field_does_not_exhaust_memory() -> None:
     text = 'act,prompt\nA,B\nC,"' + "x" * 5_000_000
-    items = list(prompts.read(entry(text, "a.csv")))
+    items = list(read_as("prompts", entry(text, "a.csv")))
     assert [d.title for d in documents(items)] == ["A"]
     assert [p.reason for p in problems(items)] == ["the rest of the table is damaged"]
 
@@ -289,16 +259,16 @@ def test_no_json_raises(value: Any, path: list[int]) -> None:
         mutate({"prompts": [OWN, {"name": "M", "messages": MESSAGES}]}, path, value),
     ):
         file = entry(json.dumps(content), "prompts.json")
-        prompts.claims(file)
-        for item in prompts.read(file):
+        claimed_by("prompts", file)
+        for item in read_as("prompts", file):
             assert isinstance(item, (Document, Problem))
 
 
 @given(st.binary(), st.sampled_from(["a.csv", "a.md", "a.prompt.md", "a.txt", "prompts.jsonl"]))
 def test_no_file_raises(data: bytes, name: str) -> None:
     for content in (data, b"act,prompt\n" + data, b"---\nprompt: x\n" + data):
-        prompts.claims(entry(content, name))
-        list(prompts.read(entry(content, name)))
+        claimed_by("prompts", entry(content, name))
+        list(read_as("prompts", entry(content, name)))
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30).filter(
@@ -317,9 +287,13 @@ def test_an_exported_prompt_is_the_same_when_imported(
         "user_prompt": user,
         "keywords": tags,
     }
-    first = only(prompts.read(entry(record, "a.json")))
+    first = only(read_as("prompts", entry(record, "a.json")))
     again = fields_of(first.passages)
     assert (
-        only(prompts.read(entry([{**again, "keywords": first.metadata.get("tags", [])}], "a.json")))
+        only(
+            read_as(
+                "prompts", entry([{**again, "keywords": first.metadata.get("tags", [])}], "a.json")
+            )
+        )
         == first
     )

@@ -8,12 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from builders import Problem, cues_of, seconds_at, write
 from mediafiles import one, problem, read, text, write_zip
 
-from recollect.importers.items import cues_of, seconds_at
-from recollect.language.transcript import write
-from recollect.model.documents import Document
-from recollect.model.receipts import Problem
+from recollect import Document
 
 SRT = "1\n00:00:01,000 --> 00:00:02,000\nOwls fly.\n\n2\n00:01:03,500 --> 00:01:05,000\nAt night.\n"
 WHISPER = {
@@ -49,17 +47,6 @@ def test_a_transcript_alone_is_a_video_with_times(tmp_path: Path) -> None:
     assert write(cues_of(item.passages), "srt") == SRT + "\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("My Podcast 7.vtt", "podcast"), ("audio note.vtt", "audio"), ("a.vtt", "video")],
-)
-def test_a_podcast_is_recognized_by_its_name(tmp_path: Path, name: str, kind: str) -> None:
-    (tmp_path / name).write_text("WEBVTT\nLanguage: de\n\n00:01.000 --> 00:02.000\n<v Ann>Hallo")
-    item = one(tmp_path / name)
-    assert (item.metadata["media_type"], item.metadata["language"]) == (kind, "de")
-    assert item.passages[0].author == "Ann"
-
-
 def test_subtitles_in_an_old_encoding_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.srt").write_bytes(
         SRT.replace("Owls fly.", "宇宙守护神 保护我们远离邪恶").encode("gb2312")
@@ -84,25 +71,12 @@ def test_json_transcripts_are_recognized_by_their_keys(tmp_path: Path, record: o
     assert text(one(tmp_path / "a.json")).strip() == "Owls fly."
 
 
-def test_a_transcript_that_begins_with_its_whole_text_is_recognized(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(
-        json.dumps({"text": "x" * 100_000, "segments": WHISPER["segments"]})
-    )
-    assert text(one(tmp_path / "a.json")).strip() == "Owls fly."
-
-
 @pytest.mark.parametrize(
     "record", [{"text": "a"}, {"events": []}, [{"role": "user", "content": "a"}], {"start": 1}]
 )
 def test_other_json_is_not_claimed(tmp_path: Path, record: object) -> None:
     (tmp_path / "a.json").write_text(json.dumps(record))
     assert problem(tmp_path / "a.json") == "not claimed"
-
-
-@pytest.mark.parametrize("data", ["", "WEBVTT\n\n", "1\n00:00:01,000 --> 00:00:02,000\n\n"])
-def test_an_empty_transcript_is_a_problem(tmp_path: Path, data: str) -> None:
-    (tmp_path / "a.vtt").write_text(data)
-    assert problem(tmp_path / "a.vtt") == "its transcript is empty"
 
 
 # -- recordings --------------------------------------------------------------
@@ -159,13 +133,6 @@ def test_the_description_of_a_downloader_is_read(tmp_path: Path) -> None:
         "language": "en",
         "file": "Owls [x1].webm",
     }
-
-
-def test_a_transcript_without_its_recording_can_have_a_description(tmp_path: Path) -> None:
-    (tmp_path / "x.en.vtt").write_text("WEBVTT\n\n" + SRT)
-    (tmp_path / "x.info.json").write_text('{"title": "On Owls", "vcodec": "none"}')
-    item = one(tmp_path / "x.en.vtt")
-    assert (item.title, item.metadata["media_type"]) == ("On Owls", "audio")
 
 
 def test_a_recording_without_a_transcript_is_a_problem_with_advice(tmp_path: Path) -> None:

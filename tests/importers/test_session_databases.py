@@ -7,14 +7,10 @@ from typing import Any
 
 import apsw
 import pytest
+from builders import DATABASES, MASK, Entry
 
 import recollect
-from recollect.importers.chats.programs import DATABASES
-from recollect.importers.entries import Entry
-from recollect.model.audience import MASK
-from recollect.model.documents import Document
-from recollect.model.search import Filter
-from recollect.persistence import PersistenceApi
+from recollect import Document, Filter, PersistenceApi
 
 TIME = "2025-03-01T10:00:0{}+00:00"
 AGENTKIT = """
