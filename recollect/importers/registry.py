@@ -45,6 +45,7 @@ _FORMATS: dict[str, tuple[Format, ...]] = {
         codex,
         gemini_cli,
         letta,
+        *programs.LOGS,
         *programs.DATABASES,
     ),
     NOTE: (notes,),

@@ -11,9 +11,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from recollect.importers.chat_logs import ChatLog
 from recollect.importers.chats import chatgpt, claude, claude_code, codex, gemini_cli, letta, own
 from recollect.importers.chats.chatgpt import decode_content
-from recollect.importers.chats.programs import DATABASES
+from recollect.importers.chats.programs import DATABASES, LOGS
 from recollect.importers.documents.extract import parse_date
 from recollect.importers.entries import Entry, entries
 from recollect.importers.items import cues_of, fields_of, seconds_at, text_of
@@ -30,6 +31,7 @@ from recollect.importers.registry import detect
 from recollect.language.queries.query_fields import ROLES
 from recollect.language.text import moment
 from recollect.language.transcript import write
+from recollect.model import sources as Sources
 from recollect.model.audience import MASK
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage, arrange
 from recollect.model.receipts import Problem
@@ -43,9 +45,11 @@ __all__ = [
     "PASSAGE_TYPES",
     "ROLES",
     "VISIBILITIES",
+    "ChatLog",
     "Entry",
     "Limits",
     "Problem",
+    "Sources",
     "arrange",
     "card_images",
     "cues_of",
@@ -244,6 +248,7 @@ FORMATS: dict[str, Any] = {
     "claude": claude,
     "claude_code": claude_code,
     "codex": codex,
+    "codex_history": LOGS[0],
     "gemini_cli": gemini_cli,
     "letta": letta,
     "own": own,

@@ -101,7 +101,6 @@ def path(document: Document) -> list[str]:
         ("old.jsonl", {"id": "x", "timestamp": "2025-05-01T00:00:00Z", "instructions": None}),
         ("rollout-old.jsonl", {"type": "message", "role": "user", "content": []}),
         ("log.jsonl", {"type": "thread.started", "thread_id": "t"}),
-        ("history.jsonl", {"session_id": "s", "ts": 1, "text": "hi"}),
         ("long.jsonl", meta(base_instructions={"text": "weave " * 20_000})),
     ],
 )
@@ -495,22 +494,6 @@ def test_the_output_of_exec_becomes_a_document():
     ]
     assert len(set(ids(document))) == len(document.passages)
     assert [p.reason for p in problems] == ["item type hologram"]
-
-
-def test_the_history_gives_each_session_its_prompts():
-    documents, problems = read(
-        {"session_id": "a", "ts": 1767323045, "text": "Warp"},
-        {"session_id": "b", "ts": 1767323046, "text": "Other"},
-        {"session_id": "a", "ts": 1767323047, "text": "Weft"},
-        {"session_id": "a", "ts": 1767323047, "text": "Weft"},
-        {"session_id": "a", "ts": 1767323048, "text": ""},
-        name="history.jsonl",
-    )
-    assert [(d.source_id, d.partial, path(d)) for d in documents] == [
-        ("history:a", True, ["Warp", "Weft", "Weft"]),
-        ("history:b", True, ["Other"]),
-    ]
-    assert [p.reason for p in problems] == ["history line without a prompt"]
 
 
 def test_bad_lines_are_reported_and_the_rest_is_imported():

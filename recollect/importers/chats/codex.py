@@ -1,4 +1,4 @@
-"""Codex CLI: rollouts (`rollout-*.jsonl`), `codex exec --json`, and `history.jsonl`.
+"""Codex CLI: rollouts (`rollout-*.jsonl`) and the output of `codex exec --json`.
 
 A rollout is one thread, named by the `id` of its first session_meta; later ones were copied with
 the history of a fork. Visible text is written twice: response items are used, and events only if
@@ -11,9 +11,9 @@ made from the text and its turn: the turn's own id, which copies keep, or in old
 thread and the prompts so far. Therefore the copy in a fork has the ids of its parent, and a file
 that grows keeps its ids.
 
-The events of `exec` have neither times nor the prompt, and the history has only prompts. Both
-repeat, with other ids, what a rollout of the same thread has in full. So they become documents of
-their own (`exec:<thread>`, `history:<thread>`) and do not touch those of the rollouts.
+The events of `exec` have neither times nor the prompt. They repeat, with other ids, what a rollout
+of the same thread has in full. So they become documents of their own (`exec:<thread>`) and do not
+touch those of the rollouts.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from recollect.model.receipts import Problem
 from recollect.model.sources import CODEX
 
 SOURCE = CODEX
-DESCRIPTION = "Codex CLI sessions (rollout-*.jsonl, codex exec --json, history.jsonl)"
+DESCRIPTION = "Codex CLI sessions (rollout-*.jsonl, codex exec --json)"
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _ROLLOUT_TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -120,7 +120,7 @@ def claims(entry: Entry) -> bool:
 
 
 def _schema(entry: Entry) -> str:
-    """Which of the three files this is: "rollout", "exec" or "history"; empty if none."""
+    """Which of the two files this is: "rollout" or "exec"; empty if none."""
     name = entry.basename.lower()
     if not name.endswith((".jsonl", ".json")):
         return ""
@@ -133,8 +133,6 @@ def _schema(entry: Entry) -> str:
         type_ = record.get("type")
         if type_ in _EVENT_TYPES:
             return "exec"
-        if {"session_id", "ts", "text"} <= record.keys():
-            return "history"
         if isinstance(record.get("payload"), dict):
             if type_ in _ROLLOUT_TYPES:
                 return "rollout"
@@ -153,8 +151,7 @@ def _is_flat_header(record: Mapping[str, Json]) -> bool:
 @contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     tally = Tally(entry.name)
-    readers: dict[str, type[_Events | _History]] = {"exec": _Events, "history": _History}
-    reader = readers.get(_schema(entry), _Rollout)(entry, tally)
+    reader = (_Events if _schema(entry) == "exec" else _Rollout)(entry, tally)
     if entry.basename.lower().endswith(".jsonl"):
         records = jsonstream.lines(entry)
     else:
@@ -531,7 +528,7 @@ def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
     return as_lines(output), [], {}
 
 
-# -- exec and history --------------------------------------------------------
+# -- exec --------------------------------------------------------
 
 
 class _Events:
@@ -608,39 +605,3 @@ class _Events:
                 Passage("", "tool", result, "tool_result", tool=tool, metadata=metadata)
             )
         return passages
-
-
-class _History:
-    """Collects the prompts of each session."""
-
-    def __init__(self, _entry: Entry, tally: Tally) -> None:
-        self._tally = tally
-        self._sessions: dict[str, list[Passage]] = {}
-        self._repetitions: Counter[str] = Counter()
-
-    def add(self, _number: int, record: dict[str, Json]) -> None:
-        session, text = as_text(record.get("session_id")), as_text(record.get("text"))
-        if not session or not text.strip():
-            self._tally.skip("history line without a prompt")
-            return
-        prompts = self._sessions.setdefault(session, [])
-        id_ = _digest(session, str(record.get("ts")), text)
-        number = self._repetitions[id_]
-        self._repetitions[id_] += 1
-        parent = prompts[-1].id if prompts else None
-        prompt = Passage(f"{id_}:{number}" if number else id_, "user", text, parent=parent)
-        prompts.append(prompt._replace(created_at=moment(record.get("ts"))))
-
-    def documents(self) -> Iterator[Document]:
-        for session, prompts in self._sessions.items():
-            yield Document(
-                source=SOURCE.name,
-                source_id=f"history:{session}",
-                title=title_of(prompts),
-                created_at=prompts[0].created_at,
-                updated_at=prompts[-1].created_at,
-                head=prompts[-1].id,
-                passages=tuple(prompts),
-                metadata={"thread_id": session},
-                partial=True,  # Codex truncates the file at its start
-            )

@@ -1,16 +1,17 @@
-"""Programs that store their conversations or items in a SQLite database: one table for each.
+"""Programs whose files are read by a table: SQLite databases, and logs of messages.
 
-To add a program, add its tables; see `session_databases` for what they say.
+To add a program, add its table; `session_databases` and `chat_logs` say what is in it.
 """
 
 from __future__ import annotations
 
+from recollect.importers.chat_logs import ChatLog
 from recollect.importers.chats.chatgpt import decode_parts
 from recollect.importers.records import as_list
 from recollect.importers.session_databases import MESSAGE, Row, SessionDatabase, Table
 from recollect.model.chat_messages import parse_json
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
-from recollect.model.sources import BUS, CHATGPT, RECOLLECT, TLDW
+from recollect.model.sources import BUS, CHATGPT, CODEX, RECOLLECT, TLDW
 
 _TLDW = "updated_at=last_modified deleted"
 _BUS_MESSAGE = (
@@ -151,5 +152,19 @@ DATABASES = (
             is_copy=True,
         )
         for place in ("parent_id=parent_id", "order=position")
+    ),
+)
+
+LOGS = (
+    ChatLog(
+        CODEX,
+        "Codex CLI's prompts (history.jsonl)",
+        required="session_id ts text",
+        session="session_id",
+        fields="content=text timestamp=ts",
+        about="thread_id=session_id",
+        role="user",
+        prefix="history:",
+        is_copy=True,  # Codex truncates the file at its start, and answers are in the rollouts
     ),
 )
