@@ -25,7 +25,6 @@ from recollect.importers.records import (
     UNEXPECTED,
     UNKNOWN_CONVERSATION,
     as_list,
-    is_blank,
 )
 from recollect.model.chat_messages import as_mapping
 from recollect.model.documents import Document, Json
@@ -106,7 +105,8 @@ class ChatLog:
                 if self.convert is not None:
                     self.convert(message)
                 content = message.get("content")
-                if is_blank(content if isinstance(content, str) else json.dumps(content or "")):
+                text = content.strip() if isinstance(content, str) else content
+                if not text and not message.get("tool_calls"):
                     skipped[EMPTY_MESSAGE] += 1
                     continue
                 if not message.get("id"):

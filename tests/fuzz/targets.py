@@ -28,7 +28,7 @@ from recollect.importers.chats import (
     letta,
     own,
 )
-from recollect.importers.chats.programs import DATABASES
+from recollect.importers.chats.programs import DATABASES, LOGS
 from recollect.importers.entries import Entry, entries
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
 from recollect.importers.registry import Format
@@ -214,6 +214,7 @@ TARGETS = {
     "claude": Target(importer(claude, "conversations.json"), ("claude/*.json",)),
     "claude-code": Target(importer(claude_code, "a.jsonl"), ("claude-code/**/*.json*",)),
     "codex": Target(importer(codex, "rollout-2026-04-05T10-00-00-0c0de0.jsonl"), ("codex/*",)),
+    "codex-history": Target(importer(LOGS[0], "history.jsonl")),
     "gemini-cli": Target(importer(gemini_cli, "session-1.json"), ("gemini-cli/**/*.json*",)),
     "letta": Target(importer(letta, "agent.af"), ("letta/*",)),
     "session-databases": Target(run_session_databases),
