@@ -124,10 +124,15 @@ def test_a_correction_says_how_to_search_for_the_word_as_typed(imported_run: Any
 
 
 def test_every_part_of_a_score_is_in_the_documentation() -> None:
-    from recollect.search.ranking import EXPLANATIONS
+    from recollect.search.ranking import EXPLANATIONS, FEATURES
 
-    page = (Path(__file__).parents[1] / "docs/searching.md").read_text(encoding="utf-8")
+    root = Path(__file__).parents[1]
+    page = (root / "docs/searching.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in page for name in EXPLANATIONS)
+    table = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for name, question, dialogue, keywords, _, explanation, _ in FEATURES.values():
+        row = f"| `{name}` | {question:g} | {dialogue:g} | {keywords:g} | {explanation} |"
+        assert row in table
 
 
 def test_json_contains_the_mode_and_the_parts_of_scores(indexed_run: Any) -> None:
