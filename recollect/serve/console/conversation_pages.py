@@ -29,7 +29,7 @@ from recollect.serve.http.routes import Routes
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE
 from recollect.serve.masking import is_masked, mask_passage
 
-routes = Routes(route_class=PageRoute)
+routes = Routes("", CONVERSATIONS, document="conversation_id", route_class=PageRoute)
 
 _MAX_MATCHES = 200
 _MAX_TITLE = 60
@@ -42,7 +42,7 @@ _BETWEEN_WORDS = rf"[\s{_MARKS}]++"  # what Markdown shows as a space, or not at
 Start = Annotated[int, Query(ge=0, le=2_000_000_000)]
 
 
-@routes.add("GET /c/", READ, CONVERSATIONS, document="id")
+@routes.add("GET /c/", READ, document="id")
 def conversation_by_query(
     access: AccessTo, filters: Filters, id: str, m: str = "", q: str = ""
 ) -> Response:
@@ -50,7 +50,7 @@ def conversation_by_query(
     return conversation(access, filters, id, m, q)
 
 
-@routes.add("GET /c/{conversation_id:id}", READ, CONVERSATIONS, document="conversation_id")
+@routes.add("GET /c/{conversation_id:id}", READ)
 def conversation(
     access: AccessTo, filters: Filters, conversation_id: str, m: str = "", q: str = ""
 ) -> Response:
@@ -65,7 +65,7 @@ def conversation(
     )
 
 
-@routes.add("GET /console/messages", READ, CONVERSATIONS, document="id")
+@routes.add("GET /console/messages", READ, document="id")
 def messages(
     access: AccessTo,
     id: str,
@@ -83,7 +83,7 @@ def messages(
     return fragment("_messages.html", q=q, window=window)
 
 
-@routes.add("GET /console/message", READ, CONVERSATIONS, document="id")
+@routes.add("GET /console/message", READ, document="id")
 def whole_message(access: AccessTo, id: str, m: str) -> Response:
     """A long message without the cut."""
     message = _read_message(access, id, m)
@@ -95,13 +95,13 @@ def whole_message(access: AccessTo, id: str, m: str) -> Response:
     return html(str(body))
 
 
-@routes.add("GET /console/message-text", READ, CONVERSATIONS, document="id")
+@routes.add("GET /console/message-text", READ, document="id")
 def message_text(access: AccessTo, id: str, m: str) -> Response:
     """The source text of a message, to copy."""
     return Response(storable(_read_message(access, id, m).content), media_type="text/plain")
 
 
-@routes.add("GET /console/picture", READ, CONVERSATIONS, document="id")
+@routes.add("GET /console/picture", READ, document="id")
 def attached_picture(access: AccessTo, id: str, m: str, n: int) -> Response:
     """A picture that is attached to a message."""
     media_type, data = picture(_read_message(access, id, m), n)
@@ -118,7 +118,7 @@ def _read_message(access: Access, id: str, m: str) -> Passage:
     raise NotFound("This message no longer exists.")
 
 
-@routes.add("GET /console/tags", READ, CONVERSATIONS, document="id")
+@routes.add("GET /console/tags", READ, document="id")
 def tags(access: AccessTo, id: str) -> Response:
     with access.read() as library:
         view = library.view(id, limit=1)
@@ -128,7 +128,7 @@ def tags(access: AccessTo, id: str) -> Response:
 # -- finding in a conversation ---
 
 
-@routes.add("GET /console/matches", READ, CONVERSATIONS, document="id", rate_limit=SEARCH)
+@routes.add("GET /console/matches", READ, document="id", rate_limit=SEARCH)
 def matches(access: AccessTo, id: str, q: str, m: str = "") -> Response:
     """Links to the previous and the next match in a conversation."""
     with access.read() as library:
@@ -152,7 +152,7 @@ def matches(access: AccessTo, id: str, q: str, m: str = "") -> Response:
     )
 
 
-@routes.add("GET /console/find", READ, CONVERSATIONS, document="id", rate_limit=SEARCH)
+@routes.add("GET /console/find", READ, document="id", rate_limit=SEARCH)
 def find(access: AccessTo, id: str, text: str, through: str = "", start: Start = 0) -> Response:
     """The indexes of the messages that contain a text. Case does not matter."""
     pattern = text_pattern(text)
@@ -166,7 +166,7 @@ def find(access: AccessTo, id: str, text: str, through: str = "", start: Start =
     return _scan(access, id, through, start, entry)
 
 
-@routes.add("GET /console/questions", READ, CONVERSATIONS, document="id")
+@routes.add("GET /console/questions", READ, document="id")
 def questions(access: AccessTo, id: str, through: str = "", start: Start = 0) -> Response:
     """The messages that people wrote to the assistant, each as its index and its first words."""
 
@@ -239,7 +239,7 @@ def filter_form(access: AccessTo, filters: Filters, kind: str = CONVERSATIONS) -
     return fragment("_filters.html", filters=filters, facets=facets, kind=kind)
 
 
-@routes.add("GET /console/row-index", READ, CONVERSATIONS, document="id")
+@routes.add("GET /console/row-index", READ, document="id")
 def find_row(access: AccessTo, filters: Filters, id: str) -> dict[str, int | None]:
     """The place of a conversation in the list; null if the filters exclude it."""
     with access.read() as library:
@@ -258,7 +258,7 @@ _DONE = {
 }
 
 
-@routes.add("POST /console/edit", WRITE, CONVERSATIONS, document="id")
+@routes.add("POST /console/edit", WRITE, document="id")
 def edit(access: AccessTo, id: str, action: str, text: str = "") -> dict[str, Any]:
     """Change a conversation. The number that is returned is for `undo`."""
     text = text.strip()

@@ -44,7 +44,7 @@ from recollect.serve.identity.principal import KNOWLEDGE, WRITE
 from recollect.serve.masking import mask_document
 from recollect.settings import LIMITS
 
-routes = Routes(route_class=PageRoute)
+routes = Routes("", KNOWLEDGE, route_class=PageRoute)
 
 FIELD_LABELS = {
     "description": "Description",
@@ -227,7 +227,7 @@ async def _form_body(request: Request) -> bytes:
 FormBody = Annotated[bytes, Depends(_form_body)]
 
 
-@routes.add("POST /knowledge/{kind}", WRITE, KNOWLEDGE)
+@routes.add("POST /knowledge/{kind}", WRITE)
 def create(access: AccessTo, filters: Filters, kind: str, body: FormBody) -> Response:
     submission = parse_submission(_item_kind(kind), body)
     fields = {name: value for name, value in submission.changes(kind).items() if value}
@@ -241,14 +241,14 @@ def create(access: AccessTo, filters: Filters, kind: str, body: FormBody) -> Res
     return RedirectResponse(links.item_url(kind, summary.id), 303)
 
 
-@routes.add("POST /knowledge/{kind}/", WRITE, KNOWLEDGE)
+@routes.add("POST /knowledge/{kind}/", WRITE)
 def save_by_query(
     access: AccessTo, filters: Filters, kind: str, body: FormBody, id: str = ""
 ) -> Response:
     return save(access, filters, kind, id, body)
 
 
-@routes.add("POST /knowledge/{kind}/{item_id:id}", WRITE, KNOWLEDGE)
+@routes.add("POST /knowledge/{kind}/{item_id:id}", WRITE)
 def save(access: AccessTo, filters: Filters, kind: str, item_id: str, body: FormBody) -> Response:
     """Save the changed fields. On a conflict, show the differences and let the person decide."""
     submission = parse_submission(_item_kind(kind), body)

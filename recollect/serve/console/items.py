@@ -39,7 +39,7 @@ from recollect.serve.http.access import AccessTo
 from recollect.serve.http.routes import Routes
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE, Principal
 
-routes = Routes(route_class=PageRoute)
+routes = Routes("", KNOWLEDGE, route_class=PageRoute)
 
 _MARKDOWN_PASSAGES = 100  # longer texts are shown in windows, as plain text
 _MARKDOWN_MEDIA = ("markdown", "article", "html")
@@ -85,7 +85,7 @@ class ItemRequest:
     """Start a long text at the window with this passage."""
 
 
-@routes.add("GET /knowledge/{kind}", READ, KNOWLEDGE)
+@routes.add("GET /knowledge/{kind}", READ)
 def item_list(
     access: AccessTo, filters: Filters, kind: str, request: Annotated[ListRequest, Depends()]
 ) -> Response:
@@ -107,7 +107,7 @@ def item_list(
     return page(access.request, "item_list.html", tab=get_tab(kind), **values)
 
 
-@routes.add("GET /knowledge/{kind}/", READ, KNOWLEDGE)
+@routes.add("GET /knowledge/{kind}/", READ)
 def item_by_query(
     access: AccessTo,
     filters: Filters,
@@ -119,7 +119,7 @@ def item_by_query(
     return item(access, filters, kind, id, request)
 
 
-@routes.add("GET /knowledge/{kind}/{item_id:id}", READ, KNOWLEDGE)
+@routes.add("GET /knowledge/{kind}/{item_id:id}", READ)
 def item(
     access: AccessTo,
     filters: Filters,
@@ -144,7 +144,7 @@ def _is_conversations(kind: str) -> bool:
     return kind == "chats" or get_tab(kind).name == CONVERSATIONS
 
 
-@routes.add("GET /console/item-part", READ, KNOWLEDGE)
+@routes.add("GET /console/item-part", READ)
 def item_part(access: AccessTo, kind: str, id: str, p: Position = 0) -> Response:
     """More of a long text."""
     with access.read() as library:
@@ -153,7 +153,7 @@ def item_part(access: AccessTo, kind: str, id: str, p: Position = 0) -> Response
     return fragment("_text_window.html", window=window)
 
 
-@routes.add("GET /console/item-text", READ, KNOWLEDGE)
+@routes.add("GET /console/item-text", READ)
 def copy_text(access: AccessTo, kind: str, id: str, field: str = "") -> Response:
     """The source text of an item or of one of its fields, to copy."""
     with access.read() as library:
@@ -168,7 +168,7 @@ def copy_text(access: AccessTo, kind: str, id: str, field: str = "") -> Response
     return Response(storable(text), media_type="text/plain")
 
 
-@routes.add("GET /console/portrait", READ, KNOWLEDGE)
+@routes.add("GET /console/portrait", READ)
 def character_portrait(access: AccessTo, id: str) -> Response:
     with access.read() as library:
         media_type, data = portrait(library, access.principal, id)

@@ -40,7 +40,7 @@ from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.routes import Routes
 from recollect.serve.identity.principal import KNOWLEDGE, READ
 
-routes = Routes(route_class=PageRoute)
+routes = Routes("", CONVERSATIONS, route_class=PageRoute)
 
 _PREVIEW_MESSAGES = 9
 _PALETTE_CONVERSATIONS = 7
@@ -50,7 +50,7 @@ _MAX_FACET_VALUES = 60
 _MAX_COMPLETIONS = 8
 
 
-@routes.add("GET /", READ, CONVERSATIONS)
+@routes.add("GET /", READ)
 def start(access: AccessTo, request: Search, filters: Filters) -> Response:
     """The start page, or the results of a search."""
     with access.read() as library:
@@ -73,7 +73,7 @@ def start(access: AccessTo, request: Search, filters: Filters) -> Response:
     return page(access.request, "start.html", **(values | request.template_values()))
 
 
-@routes.add("GET /console/hits", READ, CONVERSATIONS, rate_limit=SEARCH)
+@routes.add("GET /console/hits", READ, rate_limit=SEARCH)
 def hits(access: AccessTo, request: Search, filters: Filters) -> Response:
     with access.read() as library:
         results = search(access, library, request, filters)
@@ -121,7 +121,7 @@ class Facet(NamedTuple):
         return next((value for value in self.values if value.selected), None)
 
 
-@routes.add("GET /console/facets", READ, CONVERSATIONS, rate_limit=SEARCH)
+@routes.add("GET /console/facets", READ, rate_limit=SEARCH)
 def facets(access: AccessTo, request: Search, filters: Filters) -> Response:
     """The facets of a search, counted over all its matches."""
     values: dict[str, Any] = {"facets": [], "counts": None, "problem": ""}
@@ -230,7 +230,7 @@ class Completion(NamedTuple):
     details: str
 
 
-@routes.add("GET /console/completions", READ, CONVERSATIONS)
+@routes.add("GET /console/completions", READ)
 def completions(access: AccessTo, text: str, cursor: Annotated[int, Query(ge=0)] = 0) -> Response:
     with access.read() as library:
         options = complete(library, text, cursor or len(text))
@@ -303,7 +303,7 @@ def _values_of(library: Library, field: str, text: str) -> list[tuple[str, str]]
     return []
 
 
-@routes.add("GET /console/names", READ, CONVERSATIONS)
+@routes.add("GET /console/names", READ)
 def names(access: AccessTo, facet: Literal["projects", "tags"], text: str = "") -> Response:
     """Projects or tags that contain a text, for the list of an input."""
     with access.read() as library:
@@ -311,7 +311,7 @@ def names(access: AccessTo, facet: Literal["projects", "tags"], text: str = "") 
     return fragment("_names.html", names=found[:_LISTED_NAMES])
 
 
-@routes.add("GET /console/palette", READ, CONVERSATIONS)
+@routes.add("GET /console/palette", READ)
 def palette(access: AccessTo, text: str = "") -> Response:
     """Conversations and projects whose names contain a text."""
     name = text.strip()

@@ -23,11 +23,23 @@ def _summary(endpoint: Callable[..., Any]) -> str:
 
 
 class Routes(list[DeferredRoute]):
-    """The routes of a module. `tag` is their group in the API reference."""
+    """The routes of a module, in a group of the API reference: its `tag`.
 
-    def __init__(self, tag: str = "", route_class: type[DeferredRoute] = JsonRoute) -> None:
+    They need these toolsets, unless they declare others. `document` is the parameter of their paths
+    with the id of a document; see `RoutePolicy`.
+    """
+
+    def __init__(
+        self,
+        tag: str = "",
+        *toolsets: str,
+        document: str = "",
+        route_class: type[DeferredRoute] = JsonRoute,
+    ) -> None:
         super().__init__()
         self._tag = tag
+        self._toolsets = toolsets
+        self._document = document
         self._route_class = route_class
 
     def add(
@@ -55,37 +67,38 @@ class Routes(list[DeferredRoute]):
         of modules without a tag, are not in the API reference.
         """
         method, path = address.split(" ", 1)
+        if not document and self._document and f"{{{self._document}:" in path:
+            document = self._document
         described = dict(responses or {})
         if existing:
             status = 201
             described[200] = {"model": returns, "description": existing}
         if returns is not None:
             described[status] = {"model": returns, **described.get(status, {})}
-        details.setdefault("tags", [self._tag])
-        details["include_in_schema"] = bool(self._tag) and not is_hidden
+        options = {
+            "tags": [self._tag],
+            "include_in_schema": bool(self._tag) and not is_hidden,
+            "status_code": status if status != 200 else None,
+            "responses": described,
+            **details,
+        }
+        declare_policy = route_policy(
+            scope,
+            *(() if one_of else toolsets or self._toolsets),
+            one_of=one_of,
+            document=document,
+            rate_limit=rate_limit,
+            body_limit=body_limit,
+            ends_streams=ends_streams,
+        )
 
         def declare(endpoint: Endpoint) -> Endpoint:
-            policy = route_policy(
-                scope,
-                *toolsets,
-                one_of=one_of,
-                document=document,
-                rate_limit=rate_limit,
-                body_limit=body_limit,
-                ends_streams=ends_streams,
-            )
-            policy(endpoint)
+            declare_policy(endpoint)
             if of_contract:
                 route_of_contract(endpoint)
-            route = self._route_class(
-                path,
-                endpoint,
-                methods=method.split("|"),
-                status_code=status if status != 200 else None,
-                responses=described,
-                **({"summary": _summary(endpoint)} | details),
-            )
-            self.append(route)
+            # `list_conversations` as "List conversations".
+            options.setdefault("summary", endpoint.__name__.replace("_", " ").capitalize())
+            self.append(self._route_class(path, endpoint, methods=method.split("|"), **options))
             return endpoint
 
         return declare

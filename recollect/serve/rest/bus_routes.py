@@ -38,7 +38,7 @@ from recollect.serve.rest.schemas import (
 from recollect.serve.threads import BUS_SOURCE, NO_THREAD, message_json, result_json, thread_json
 from recollect.settings import LIMITS
 
-routes = Routes("bus")
+routes = Routes("bus", BUS, document="thread_id")
 
 _MAX_SEQ = 1 << 53
 
@@ -82,7 +82,6 @@ class SearchResults(ResponseBody):
 @routes.add(
     "GET /api/search",
     READ,
-    BUS,
     document="thread_id",
     rate_limit=SEARCH,
     of_contract=True,
@@ -172,11 +171,7 @@ def _thread(summary: Summary) -> dict[str, Any]:
 
 
 @routes.add(
-    "POST /api/threads",
-    WRITE,
-    BUS,
-    returns=Thread,
-    existing="The thread of this topic already existed.",
+    "POST /api/threads", WRITE, returns=Thread, existing="The thread of this topic already existed."
 )
 def open_thread(access: AccessTo, thread: NewThread) -> Response:
     """Returns the thread of a topic. The thread is created on first use."""
@@ -188,7 +183,7 @@ def open_thread(access: AccessTo, thread: NewThread) -> Response:
     return json_response(_thread(summary), created_status(is_new))
 
 
-@routes.add("GET /api/threads", READ, BUS, returns=ThreadList)
+@routes.add("GET /api/threads", READ, returns=ThreadList)
 def list_threads(
     access: AccessTo,
     limit: Limit = 50,
@@ -253,9 +248,7 @@ class NewBusMessage(RequestBody):
     reply_to: Name | None = about("The id of the message this one replies to.", None)
 
 
-@routes.add(
-    "GET /api/threads/{thread_id:id}/messages", READ, BUS, document="thread_id", returns=BusMessages
-)
+@routes.add("GET /api/threads/{thread_id:id}/messages", READ, returns=BusMessages)
 def list_thread_messages(
     access: AccessTo,
     thread_id: ThreadId,
@@ -284,8 +277,6 @@ def list_thread_messages(
 @routes.add(
     "POST /api/threads/{thread_id:id}/messages",
     WRITE,
-    BUS,
-    document="thread_id",
     returns=PostedMessage,
     existing="The message already existed.",
 )
@@ -319,16 +310,14 @@ def post_thread_message(access: AccessTo, thread_id: ThreadId, message: NewBusMe
 # -- one thread: its path matches any other path below ---
 
 
-@routes.add("GET /api/threads/{thread_id:id}", READ, BUS, document="thread_id", returns=Thread)
+@routes.add("GET /api/threads/{thread_id:id}", READ, returns=Thread)
 def get_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     """Returns a thread without its messages."""
     with access.read() as library, not_found_as(NO_THREAD):
         return json_response(_thread(library.summary(thread_id)))
 
 
-@routes.add(
-    "DELETE /api/threads/{thread_id:id}", WRITE, BUS, document="thread_id", returns=DeletedThread
-)
+@routes.add("DELETE /api/threads/{thread_id:id}", WRITE, returns=DeletedThread)
 def delete_thread(access: AccessTo, thread_id: ThreadId) -> Response:
     """Deletes a thread permanently, with its messages, index entries and vectors."""
     with access.write() as library, not_found_as(NO_THREAD):

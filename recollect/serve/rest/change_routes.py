@@ -25,7 +25,7 @@ from recollect.serve.rest.schemas import (
 )
 from recollect.store.audit_log import SEARCH, Entry
 
-routes = Routes("changes")
+routes = Routes("changes", CONVERSATIONS, KNOWLEDGE)
 
 
 class ChangeList(ResponseBody):
@@ -34,7 +34,7 @@ class ChangeList(ResponseBody):
     changes: list[Change]
 
 
-@routes.add("GET /api/v1/changes", READ, CONVERSATIONS, KNOWLEDGE, returns=ChangeList)
+@routes.add("GET /api/v1/changes", READ, returns=ChangeList)
 def list_changes(access: AccessTo) -> Response:
     """Returns the changes that can be undone now, newest first.
 
@@ -45,7 +45,7 @@ def list_changes(access: AccessTo) -> Response:
         return json_response({"changes": [change_shape(change) for change in library.changes()]})
 
 
-@routes.add("POST /api/v1/changes/{number}/undo", WRITE, CONVERSATIONS, KNOWLEDGE, returns=Change)
+@routes.add("POST /api/v1/changes/{number}/undo", WRITE, returns=Change)
 def undo_change(
     access: AccessTo,
     number: Annotated[int, Path(ge=1, lt=1 << 31, description="The number of the change.")],

@@ -47,7 +47,7 @@ from recollect.serve.rest.service_routes import STREAM_HEADERS
 if TYPE_CHECKING:
     import httpx
 
-routes = Routes("chat", DeferredRoute)
+routes = Routes("chat", CONVERSATIONS, route_class=DeferredRoute)
 
 _MAX_ANSWER_BYTES = 16_000_000
 _MAX_ERROR_BYTES = 100_000

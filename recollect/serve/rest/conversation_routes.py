@@ -44,7 +44,7 @@ from recollect.serve.rest.schemas import about, change_shape
 from recollect.transfer import export
 from recollect.transfer.restoring import parse_export
 
-routes = Routes("conversations")
+routes = Routes("conversations", CONVERSATIONS, document="conversation_id")
 
 FORMATS = ("json", "txt", "md")
 
@@ -89,9 +89,7 @@ class ListParameters(BaseModel):
         return Filter.of(projects=projects, tags=self.tag, sources=self.source, pinned=self.pinned)
 
 
-@routes.add(
-    "GET /conversations", READ, CONVERSATIONS, of_contract=True, returns=schemas.ConversationList
-)
+@routes.add("GET /conversations", READ, of_contract=True, returns=schemas.ConversationList)
 def list_conversations(
     access: AccessTo, parameters: Annotated[ListParameters, Query()]
 ) -> Response:
@@ -132,7 +130,6 @@ def list_conversations(
 @routes.add(
     "GET /conversations/search/messages",
     READ,
-    CONVERSATIONS,
     document="conversation_id",
     rate_limit=SEARCH,
     of_contract=True,
@@ -165,10 +162,7 @@ def search_messages(
 
 
 @routes.add(
-    "GET /conversations/by-session/{session_id:id}",
-    READ,
-    CONVERSATIONS,
-    returns=schemas.ConversationDetail,
+    "GET /conversations/by-session/{session_id:id}", READ, returns=schemas.ConversationDetail
 )
 def get_conversation_by_session(
     access: AccessTo,
@@ -186,13 +180,7 @@ def get_conversation_by_session(
     return json_response(_conversation_detail(document, access.principal.audience))
 
 
-@routes.add(
-    "GET /conversations/{conversation_id:id}/messages",
-    READ,
-    CONVERSATIONS,
-    document="conversation_id",
-    returns=schemas.MessagePage,
-)
+@routes.add("GET /conversations/{conversation_id:id}/messages", READ, returns=schemas.MessagePage)
 def list_messages(
     access: AccessTo,
     conversation_id: ConversationId,
@@ -255,13 +243,7 @@ def _message_page(
     return {"messages": messages, "total": total, "before": before, "after": after}
 
 
-@routes.add(
-    "GET /conversations/{conversation_id:id}/export",
-    READ,
-    CONVERSATIONS,
-    document="conversation_id",
-    is_hidden=True,
-)
+@routes.add("GET /conversations/{conversation_id:id}/export", READ, is_hidden=True)
 def download_conversation(
     access: AccessTo, conversation_id: ConversationId, format: str = "json"
 ) -> Response:
@@ -271,8 +253,6 @@ def download_conversation(
 @routes.add(
     "GET /conversations/{conversation_id:id}",
     READ,
-    CONVERSATIONS,
-    document="conversation_id",
     of_contract=True,
     returns=schemas.ConversationDetail,
 )
@@ -295,8 +275,6 @@ def _conversation_detail(document: Document, audience: Audience) -> dict[str, An
 @routes.add(
     "PUT /conversations/{conversation_id:id}",
     WRITE,
-    CONVERSATIONS,
-    document="conversation_id",
     of_contract=True,
     returns=schemas.ConversationResult,
 )
@@ -325,13 +303,7 @@ def update_conversation(
     return json_response({"success": True, "conversation_id": id})
 
 
-@routes.add(
-    "PATCH /conversations/{conversation_id:id}",
-    WRITE,
-    CONVERSATIONS,
-    document="conversation_id",
-    returns=schemas.Conversation,
-)
+@routes.add("PATCH /conversations/{conversation_id:id}", WRITE, returns=schemas.Conversation)
 def change_conversation(
     access: AccessTo, conversation_id: ConversationId, changes: schemas.ConversationChanges
 ) -> Response:
@@ -383,8 +355,6 @@ def _change(access: Access, conversation_id: str, changes: schemas.ConversationC
 @routes.add(
     "DELETE /conversations/{conversation_id:id}",
     WRITE,
-    CONVERSATIONS,
-    document="conversation_id",
     of_contract=True,
     returns=schemas.DeletedConversation,
 )
@@ -432,7 +402,6 @@ def _require_readable(document: Document, audience: Audience) -> None:
 @routes.add(
     "POST /conversations/restore",
     WRITE,
-    CONVERSATIONS,
     returns=schemas.ConversationResult,
     existing="The conversation exists and is identical to the export.",
 )
@@ -453,8 +422,6 @@ def restore_conversation(access: AccessTo, conversation: schemas.RestoredConvers
 @routes.add(
     "POST /conversations/{conversation_id:id}/export",
     READ,
-    CONVERSATIONS,
-    document="conversation_id",
     of_contract=True,
     returns=schemas.ExportedConversation | schemas.ExportedText,
 )

@@ -22,7 +22,7 @@ from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, W
 from recollect.serve.rest.schemas import ResponseBody, about
 from recollect.settings import LIMITS
 
-routes = Routes("imports", DeferredRoute)
+routes = Routes("imports", CONVERSATIONS, route_class=DeferredRoute)
 
 _CHUNK_BYTES = 1 << 20
 _RETRY_SECONDS = 30
@@ -133,14 +133,14 @@ async def _receive(request: Request, upload: jobs.Upload) -> None:
         await run_in_threadpool(upload.write, bytes(buffer))
 
 
-@routes.add("GET /api/imports", READ, CONVERSATIONS, returns=ImportJobs)
+@routes.add("GET /api/imports", READ, returns=ImportJobs)
 def list_imports(access: AccessTo) -> Response:
     """Returns the imports of the last seven days, newest first."""
     found = access.service.imports.list_for(access.principal.user)
     return json_response({"imports": [_job_json(job) for job in found]})
 
 
-@routes.add("GET /api/imports/{job}", READ, CONVERSATIONS, returns=ImportJob)
+@routes.add("GET /api/imports/{job}", READ, returns=ImportJob)
 def get_import(
     access: AccessTo, job: Annotated[str, Path(description="The id of the import.")]
 ) -> Response:
@@ -148,7 +148,7 @@ def get_import(
     return json_response(_job_json(access.service.imports.get(access.principal.user, job)))
 
 
-@routes.add("GET /api/receipts", READ, CONVERSATIONS, returns=Receipts)
+@routes.add("GET /api/receipts", READ, returns=Receipts)
 def list_receipts(
     access: AccessTo,
     limit: Annotated[int, Query(ge=1, le=1000, description="Page size.")] = 100,

@@ -60,7 +60,7 @@ class _KnowledgeRoute(JsonRoute):
         return super().matches(scope)
 
 
-routes = Routes("knowledge", _KnowledgeRoute)
+routes = Routes("knowledge", KNOWLEDGE, route_class=_KnowledgeRoute)
 
 Source = Annotated[schemas.Source, Path(description="The kind of document.")]
 WritableSource = Annotated[
@@ -79,9 +79,7 @@ ItemId = Annotated[
 # -- searching ---
 
 
-@routes.add(
-    "GET /api/knowledge/search", READ, KNOWLEDGE, rate_limit=SEARCH, returns=schemas.SearchResponse
-)
+@routes.add("GET /api/knowledge/search", READ, rate_limit=SEARCH, returns=schemas.SearchResponse)
 def search_knowledge(
     access: AccessTo, parameters: Annotated[schemas.SearchParameters, Query()]
 ) -> Response:
@@ -93,16 +91,14 @@ def search_knowledge(
     return _search_with_parameters(access, parameters, parameters.sources)
 
 
-@routes.add(
-    "POST /api/knowledge/search", READ, KNOWLEDGE, rate_limit=SEARCH, returns=schemas.SearchResponse
-)
+@routes.add("POST /api/knowledge/search", READ, rate_limit=SEARCH, returns=schemas.SearchResponse)
 def search_knowledge_with_body(access: AccessTo, request: schemas.SearchRequest) -> Response:
     """Returns matching documents. The body has the arguments of the tool `knowledge.search`."""
     filters = request.filters.model_dump(exclude_none=True) if request.filters else {}
     return _search(access, request.query, request.sources, filters, request)
 
 
-@routes.add("GET /api/knowledge/media-types", READ, KNOWLEDGE, returns=schemas.MediaTypes)
+@routes.add("GET /api/knowledge/media-types", READ, returns=schemas.MediaTypes)
 def list_media_types(access: AccessTo) -> Response:
     """Returns the types of the library's media with their numbers, and common types."""
     with access.read() as library:
@@ -112,11 +108,7 @@ def list_media_types(access: AccessTo) -> Response:
 
 
 @routes.add(
-    "GET /api/knowledge/{source}/search",
-    READ,
-    KNOWLEDGE,
-    rate_limit=SEARCH,
-    returns=schemas.SearchResponse,
+    "GET /api/knowledge/{source}/search", READ, rate_limit=SEARCH, returns=schemas.SearchResponse
 )
 def search_knowledge_source(
     access: AccessTo,
@@ -174,7 +166,7 @@ def _search(
 # -- reading ---
 
 
-@routes.add("POST /api/knowledge/get", READ, KNOWLEDGE, returns=schemas.GetResponse)
+@routes.add("POST /api/knowledge/get", READ, returns=schemas.GetResponse)
 def get_item_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
     """Returns a document or part of it. The body has the arguments of the tool `knowledge.get`."""
     retrieval = None
@@ -204,7 +196,7 @@ def _get(
     return json_response(document)
 
 
-@routes.add("GET /api/knowledge/{source}", READ, KNOWLEDGE, returns=schemas.ItemList)
+@routes.add("GET /api/knowledge/{source}", READ, returns=schemas.ItemList)
 def list_items(
     access: AccessTo, source: Source, parameters: Annotated[schemas.ListParameters, Query()]
 ) -> Response:
@@ -249,9 +241,7 @@ def export_item(
     return Response(file.data, headers=headers, media_type=file.media_type)
 
 
-@routes.add(
-    "GET /api/knowledge/media/{item_id:id}/transcript", READ, KNOWLEDGE, returns=schemas.Transcript
-)
+@routes.add("GET /api/knowledge/media/{item_id:id}/transcript", READ, returns=schemas.Transcript)
 def get_transcript(
     access: AccessTo,
     item_id: ItemId,
@@ -271,9 +261,7 @@ def get_transcript(
     return json_response({"content": content})
 
 
-@routes.add(
-    "GET /api/knowledge/{source}/{item_id:id}", READ, KNOWLEDGE, returns=schemas.GetResponse
-)
+@routes.add("GET /api/knowledge/{source}/{item_id:id}", READ, returns=schemas.GetResponse)
 def get_item(
     access: AccessTo,
     source: Source,
@@ -303,7 +291,6 @@ def _require_readable(principal: Principal, library: Library, source: str, item_
 @routes.add(
     "POST /api/knowledge/restore",
     WRITE,
-    KNOWLEDGE,
     returns=schemas.Item,
     existing="The document exists and is identical to the deleted one.",
 )
@@ -364,9 +351,7 @@ _add_writing("characters", "character", schemas.CharacterFields, " from its fiel
 _add_writing("prompts", "prompt", schemas.PromptFields)
 
 
-@routes.add(
-    "DELETE /api/knowledge/{source}/{item_id:id}", WRITE, KNOWLEDGE, returns=schemas.DeletedItem
-)
+@routes.add("DELETE /api/knowledge/{source}/{item_id:id}", WRITE, returns=schemas.DeletedItem)
 def delete_item(
     access: AccessTo,
     source: WritableSource,

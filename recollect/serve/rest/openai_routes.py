@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 _SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is saved
 
-routes = Routes("openai", DeferredRoute)
+routes = Routes("openai", CONVERSATIONS, route_class=DeferredRoute)
 
 
 def _responses(description: str) -> dict[int | str, dict[str, Any]]:
@@ -71,7 +71,6 @@ _REQUEST_BODY: dict[str, Any] = {
 @routes.add(
     "POST /v1/chat/completions",
     WRITE,
-    CONVERSATIONS,
     rate_limit=CHAT,
     ends_streams=True,
     responses=_responses("The model's response, unchanged."),
@@ -88,7 +87,6 @@ async def create_completion(access: AccessTo, request: Request) -> Response:
 @routes.add(
     "POST /v1/responses",
     WRITE,
-    CONVERSATIONS,
     rate_limit=CHAT,
     ends_streams=True,
     responses=_responses("The model's response, unchanged."),
@@ -102,18 +100,13 @@ async def create_response(access: AccessTo, request: Request) -> Response:
     return await _record(access, request, "/responses")
 
 
-@routes.add("GET /v1/models", READ, CONVERSATIONS, responses=_responses("The models, unchanged."))
+@routes.add("GET /v1/models", READ, responses=_responses("The models, unchanged."))
 async def list_models(access: AccessTo) -> Response:
     """Returns the models of the model server."""
     return _pass_on(access, "/models", b"")
 
 
-@routes.add(
-    "GET /v1/models/{model:path}",
-    READ,
-    CONVERSATIONS,
-    responses=_responses("The model, unchanged."),
-)
+@routes.add("GET /v1/models/{model:path}", READ, responses=_responses("The model, unchanged."))
 async def get_model(access: AccessTo, model: str) -> Response:
     """Returns one model of the model server."""
     return _pass_on(access, f"/models/{model}", b"")
@@ -122,7 +115,6 @@ async def get_model(access: AccessTo, model: str) -> Response:
 @routes.add(
     "POST /v1/embeddings",
     WRITE,
-    CONVERSATIONS,
     rate_limit=CHAT,
     responses=_responses("The embeddings, unchanged."),
     openapi_extra=_REQUEST_BODY,
@@ -135,7 +127,6 @@ async def create_embeddings(access: AccessTo, request: Request) -> Response:
 @routes.add(
     "GET|HEAD|POST|PUT|PATCH|DELETE /v1/{path:path}",
     WRITE,
-    CONVERSATIONS,
     rate_limit=CHAT,
     ends_streams=True,
     is_hidden=True,

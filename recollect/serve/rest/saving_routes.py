@@ -32,7 +32,7 @@ from recollect.serve.identity.principal import CONVERSATIONS, WRITE
 from recollect.serve.rest import schemas
 from recollect.serve.rest.conversation_routes import ConversationId
 
-routes = Routes("conversations")
+routes = Routes("conversations", CONVERSATIONS, document="conversation_id")
 
 T = TypeVar("T")
 
@@ -43,7 +43,6 @@ _ATTEMPTS = 5
 @routes.add(
     "POST /conversations",
     WRITE,
-    CONVERSATIONS,
     returns=schemas.Conversation,
     existing="The conversation already existed.",
 )
@@ -107,7 +106,6 @@ def _create(
 @routes.add(
     "POST /conversations/messages",
     WRITE,
-    CONVERSATIONS,
     returns=schemas.SavedInteraction,
     existing="All messages already existed.",
 )
@@ -151,8 +149,6 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
 @routes.add(
     "POST /conversations/{conversation_id:id}/messages",
     WRITE,
-    CONVERSATIONS,
-    document="conversation_id",
     returns=schemas.SavedMessage,
     existing="The message already existed.",
 )

@@ -24,7 +24,7 @@ from recollect.serve.links import conversation_url
 from recollect.serve.masking import is_masked, mask_hit
 from recollect.serve.rest.schemas import PageSize, ResponseBody, Visibility, about
 
-routes = Routes("search")
+routes = Routes("search", CONVERSATIONS)
 
 DocumentKind = Literal["conversation", "note", "media", "character", "prompt"]
 Counts = list[list[str | int]]
@@ -192,7 +192,7 @@ def _hit(hit: Hit, base_url: str) -> dict[str, Any]:
 # -- searching ---
 
 
-@routes.add("GET /api/v1/search", READ, CONVERSATIONS, rate_limit=SEARCH, returns=SearchPage)
+@routes.add("GET /api/v1/search", READ, rate_limit=SEARCH, returns=SearchPage)
 def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -> Response:
     """Returns messages that match a query, best first. This is the recommended search.
 
@@ -227,12 +227,7 @@ def search(access: AccessTo, parameters: Annotated[SearchParameters, Query()]) -
 
 
 @routes.add(
-    "GET /api/v1/related",
-    READ,
-    CONVERSATIONS,
-    document="conversation",
-    rate_limit=SEARCH,
-    returns=SearchPage,
+    "GET /api/v1/related", READ, document="conversation", rate_limit=SEARCH, returns=SearchPage
 )
 def find_related(access: AccessTo, parameters: Annotated[RelatedParameters, Query()]) -> Response:
     """Returns messages that are similar to a given one, in words or in meaning."""
@@ -293,7 +288,7 @@ class LibraryFacets(ResponseBody):
     tags: Counts
 
 
-@routes.add("GET /api/v1/stats", READ, CONVERSATIONS, returns=LibraryStats)
+@routes.add("GET /api/v1/stats", READ, returns=LibraryStats)
 def get_stats(access: AccessTo) -> Response:
     """Returns the size of the library."""
     with access.read() as library:
@@ -302,7 +297,7 @@ def get_stats(access: AccessTo) -> Response:
     return json_response(statistics)
 
 
-@routes.add("GET /api/v1/activity", READ, CONVERSATIONS, returns=LibraryActivity)
+@routes.add("GET /api/v1/activity", READ, returns=LibraryActivity)
 def get_activity(access: AccessTo) -> Response:
     """Returns the messages that people wrote, by month, weekday, hour, source and project, and
     replies by model and calls by tool."""
@@ -310,7 +305,7 @@ def get_activity(access: AccessTo) -> Response:
         return json_response(library.activity())
 
 
-@routes.add("GET /api/v1/facets", READ, CONVERSATIONS, returns=LibraryFacets)
+@routes.add("GET /api/v1/facets", READ, returns=LibraryFacets)
 def list_facets(
     access: AccessTo,
     text: Annotated[str, Query(description="Only names that contain this text.")] = "",
