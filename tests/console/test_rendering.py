@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from selection import few
 
 from recollect.serve.console.markup import formulas, rendering
-from recollect.serve.console.markup.allowance import Allowance
+from recollect.serve.console.markup.formulas import Allowance
 from recollect.serve.console.markup.rendering import (
     beginning,
     highlight,

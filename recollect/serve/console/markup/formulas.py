@@ -9,7 +9,9 @@ and of those that are nested deeply or leave many brackets open.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import signal
+import time
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -20,7 +22,6 @@ from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
 from recollect.language.text import storable
-from recollect.serve.console.markup.allowance import Allowance
 
 _TAG_NAMES = (
     "math menclose merror mfrac mi mmultiscripts mn mo mover mpadded mphantom mprescripts mroot "
@@ -46,6 +47,49 @@ _CLOSING = re.compile(r"[)\]]|\\\}|\\r(?:angle|brace|brack|ceil|floor|vert|Vert)
 _ENVIRONMENT = re.compile(r"\\(?:left|begin)\b")
 # The page's policy allows no style attributes.
 _CELL_STYLE = re.compile(r'<mtd style="([^"]*)"')
+
+
+# -- CPU time for what a text can do without: drawn formulas, and the colours of code ---
+
+
+class _Spent(BaseException):
+    """The time is over. No library catches it."""
+
+
+class Allowance:
+    """Some seconds for one text. `re`, which lexers use, is interrupted; native code is not."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def spend(self, work: Callable[[], str]) -> str:
+        """What some work returns; empty if the time does not suffice."""
+        if self._seconds <= 0:
+            return ""
+        start = time.process_time()
+        try:
+            try:
+                _set_timer(self._seconds)
+                return work()
+            finally:
+                _set_timer(0)
+        except _Spent:
+            return ""
+        finally:
+            self._seconds -= time.process_time() - start
+
+
+def _set_timer(seconds: float) -> None:
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGVTALRM, _interrupt)
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+
+
+def _interrupt(*_: object) -> None:
+    raise _Spent
+
+
+# -- formulas ---
 
 
 def add_formulas(parser: MarkdownIt) -> None:

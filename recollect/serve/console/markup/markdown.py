@@ -17,7 +17,9 @@ from urllib.parse import unquote
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline.newline import newline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
@@ -25,10 +27,7 @@ from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import storable
 from recollect.serve import links
 from recollect.serve.console.markup import formulas
-from recollect.serve.console.markup.allowance import Allowance
-from recollect.serve.console.markup.blanks import add_blanks
-from recollect.serve.console.markup.formulas import add_formulas
-from recollect.serve.console.markup.task_lists import add_task_lists
+from recollect.serve.console.markup.formulas import Allowance, add_formulas
 
 _MAX_NESTING = 50
 _MAX_LINK_TARGET = 500
@@ -40,6 +39,8 @@ _FILE_LINK = re.compile(
     r"\.(?:md|markdown|png|jpe?g|gif|webp|svg)(?:#\S*)?"
 )
 _CONTINUATION = re.compile(r"[ \t]*(?![-*+>|#=~`]|\d+[.)]\s)\S")
+_BLANKS = re.compile(r"[ \t]{2,}|\t")
+_MARK = re.compile(r"\[([ xX])\]\s")
 _WRAP_MARGINS = (55, 140)  # characters
 _TAG_NAMES = (
     "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong "
@@ -223,6 +224,65 @@ def _render_note_link(
     return str(self.renderToken(tokens, idx, options, env))
 
 
+# -- indentation and columns: people paste code and output without marking it as code ---
+
+
+def _keep_indentation(state: StateInline, silent: bool) -> bool:
+    """A line break. The blanks after it belong to the next line."""
+    start = state.pos
+    if not newline(state, silent):
+        return False
+    if state.md.options["breaks"]:
+        state.pos = start + 1
+    return True
+
+
+def _render_text(
+    self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
+) -> str:
+    return _BLANKS.sub(r'<span class="blanks">\g<0></span>', escape(tokens[idx].content))
+
+
+# -- task lists: `- [ ]` and `- [x]` ---
+
+
+def _mark_tasks(state: StateCore) -> None:
+    tokens = state.tokens
+    lists: list[Token] = []
+    for number, token in enumerate(tokens):
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            lists.append(token)
+        elif token.type in ("bullet_list_close", "ordered_list_close"):
+            lists.pop()
+        elif lists and _is_first_in_item(tokens, number) and _mark_task(token):
+            lists[-1].attrSet("class", "tasks")
+
+
+def _is_first_in_item(tokens: list[Token], number: int) -> bool:
+    types = [token.type for token in tokens[max(0, number - 2) : number + 1]]
+    return types == ["list_item_open", "paragraph_open", "inline"]
+
+
+def _mark_task(inline: Token) -> bool:
+    """Replace the mark at the start of an item by a box. Returns whether there is one."""
+    children = inline.children or []
+    if not children or children[0].type != "text":
+        return False
+    mark = _MARK.match(children[0].content)
+    if mark is None:
+        return False
+    children[0].content = children[0].content[mark.end() :]
+    box, css_class = Token("text", "", 0, content="☐"), "task"
+    if mark.group(1) != " ":
+        box, css_class = Token("text", "", 0, content="☑"), "task complete"
+    opening = Token("task_open", "span", 1, attrs={"class": css_class})
+    inline.children = [opening, box, Token("task_close", "span", -1), *children]
+    return True
+
+
+# -- parsers ---
+
+
 def _parser() -> MarkdownIt:
     parser = MarkdownIt(
         "commonmark",
@@ -236,9 +296,10 @@ def _parser() -> MarkdownIt:
         parser.add_render_rule(cell, _table_cell)
     parser.add_render_rule("table_open", _open_table)
     parser.add_render_rule("table_close", _close_table)
-    add_blanks(parser)
+    parser.inline.ruler.at("newline", _keep_indentation)
+    parser.add_render_rule("text", _render_text)
     add_formulas(parser)
-    add_task_lists(parser)
+    parser.core.ruler.push("task_lists", _mark_tasks)
     return parser
 
 
