@@ -56,7 +56,7 @@ _ENGLISH_LIKE_WORDS = """
     ti toe ton tout tu tue tun um un una uno van vi via vier vis voila vor vos vous want war
     was week weekend weil wien wiens wil will wins winter wit wo word worden ya yo zip
 """
-_ENGLISH_TOO = frozenset(_ENGLISH_LIKE_WORDS.split())
+ENGLISH_TOO = frozenset(_ENGLISH_LIKE_WORDS.split())
 # "Was" also begins questions in English, but these words do not follow it there.
 _GERMAN_OPENING = "was"
 _GERMAN_AFTER_OPENING = frozenset(["er", "im"])
@@ -132,7 +132,7 @@ def _is_certain(language: Language, words: list[str]) -> bool:
     languages_of = _languages_of_words(words)
     evidence = [word for word in words if language in languages_of[word]]
     foreign = [
-        word for word in evidence if word not in _ENGLISH_TOO and ENGLISH not in languages_of[word]
+        word for word in evidence if word not in ENGLISH_TOO and ENGLISH not in languages_of[word]
     ]
     opens_question = words[0] in language.opening_words and words[0] in evidence
     if foreign:

@@ -29,9 +29,9 @@ from recollect.language.text import indexable
 from recollect.memory.formats import conversation_path
 from recollect.memory.observe import from_passage
 from recollect.memory.observe.cues import CHANGE
-from recollect.memory.observe.prose import split_sentences
-from recollect.memory.observe.sentence_words import terms_of_word, words
+from recollect.memory.observe.sentences import split_sentences
 from recollect.memory.observe.storing import CONCEPTS, FILES, searchable_text
+from recollect.memory.observe.words import terms, words
 from recollect.memory.results import MemoryHit, ObservationHit
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
@@ -184,13 +184,13 @@ def _topic(content: str) -> Topic:
         files = frozenset(lines.pop().removeprefix(FILES).split(", "))
     lines = [line for line in lines if not _DONE.match(line)]
     sentences = [sentence.text for line in lines for sentence in split_sentences(line)]
-    changes = [sentence for sentence in sentences if CHANGE.search(sentence)]
+    changes = [sentence for sentence in sentences if CHANGE.is_in(sentence)]
     return Topic(_topic_words(sentences), _topic_words(changes), files)
 
 
 @cache
 def _terms_of_decisions() -> frozenset[str]:
-    return frozenset(term for word in _DECISION_WORDS.split() for term in terms_of_word(word))
+    return frozenset(term for word in _DECISION_WORDS.split() for term in terms(word))
 
 
 def _topic_words(sentences: Iterable[str]) -> frozenset[str]:
@@ -198,7 +198,7 @@ def _topic_words(sentences: Iterable[str]) -> frozenset[str]:
     result: set[str] = set()
     for sentence in sentences:
         for word in words(sentence).all - _stop_words():
-            result.update(term for term in terms_of_word(word) if _is_word(term))
+            result.update(term for term in terms(word) if _is_word(term))
         for run in _UNSPACED.findall(sentence):
             result.update(map("".join, pairwise(run)))
     return frozenset(result - _terms_of_decisions())

@@ -6,10 +6,9 @@ import pytest
 from conversations import conversation, edit, exchange, message, tool_call
 
 from recollect.memory.observe import observe
-from recollect.memory.observe.pasted_text import split_pasted
-from recollect.memory.observe.phrases import concepts
-from recollect.memory.observe.replies import TRIVIAL
-from recollect.memory.observe.salience import Salience
+from recollect.memory.observe.cues import is_trivial
+from recollect.memory.observe.salience import Salience, concepts
+from recollect.memory.observe.sentences import split_pasted
 from recollect.model.documents import Document
 from recollect.model.observations import Observation
 
@@ -47,8 +46,8 @@ def test_the_title_of_work_is_its_outcome() -> None:
 
 @pytest.mark.parametrize("text", ["sorry.", "Oops!", "my bad", "Désolé", "すみません", "对不起"])
 def test_an_apology_says_nothing_about_the_work(text: str) -> None:
-    assert TRIVIAL.match(text)
-    assert not TRIVIAL.match(f"{text} push the branch")
+    assert is_trivial(text)
+    assert not is_trivial(f"{text} push the branch")
 
 
 def test_a_pasted_error_is_not_the_title() -> None:

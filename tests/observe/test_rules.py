@@ -19,10 +19,10 @@ from recollect.memory.observe import (
     observe,
     parse_type,
 )
-from recollect.memory.observe.drafts.draft import MAX_FACTS, TITLE_LENGTH
+from recollect.memory.observe.drafts import MAX_FACTS, TITLE_LENGTH
 from recollect.memory.observe.exchanges import person_text, split_exchanges
-from recollect.memory.observe.prose import fold_spaces, strip_markdown
 from recollect.memory.observe.rules import is_derived
+from recollect.memory.observe.sentences import fold_spaces, strip_markdown
 from recollect.memory.observe.work import collect_work
 from recollect.model.documents import Document, Passage
 from recollect.model.observations import Observation

@@ -4,8 +4,8 @@
 derived data: `maker` names what made them, and they can be made again at any time.
 """
 
-from recollect.memory.observe.conversation_text import ConversationText, conversation_text
 from recollect.memory.observe.cues import TYPES, parse_type
+from recollect.memory.observe.exchanges import ConversationText, conversation_text
 from recollect.memory.observe.rules import MAKER, observe
 from recollect.memory.observe.storing import (
     FORGOTTEN_IDS,

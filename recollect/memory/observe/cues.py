@@ -1,12 +1,41 @@
-"""The types of observations, and the words that reveal them."""
+"""The types of observations, and the phrases that reveal them.
+
+The phrases of a language are in its file (`language.languages`), in the table `observer`:
+
+    decision, preference, learning, security, pattern, fix, refactor, feature, change
+                      Patterns of what a sentence is about. `change` is that something is done in
+                      another way than before, `learning` a cause or a finding.
+    repair            That something was broken, even in a change of configuration files.
+    own, aside        Of statements about oneself, and of what people add in passing.
+    empty, step       Of sentences that say nothing, and that only say what comes next.
+    request, polite   How requests begin, and what of it can be left out.
+    lead, clauses     Introductory words, such as "by the way", and how clauses begin.
+    advice, run_tests, next_steps
+                      How sentences begin that tell the reader what to do, and requests to run
+                      tests; and of titles of what remains to be done.
+    asks, asks_at_end, asks_cause
+                      How questions and requests begin and end, and how a cause is asked for.
+    trivial, trivial_end
+                      Replies that say nothing by themselves, and what may follow them.
+    accepts, choice_end, pleasantry
+                      How replies begin that accept something, how those end that choose something,
+                      and thanks and greetings.
+    offer             Of an answer that offers something to choose from.
+    anaphor, context  Words that refer to what was said before, anywhere and at the beginning.
+    new_topic         How a message begins that is about something else.
+    common_words, weak_verbs, outcome_words, count_words, time_words
+                      Words without a meaning, verbs that are no concept, and words that count.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache, cached_property, lru_cache
 
-from recollect.memory.observe import foreign_cues
-from recollect.memory.observe.sentence_words import Cue, words_of_all
+from recollect.language.detection import unspaced_language
+from recollect.language.languages import ALL, ENGLISH, Language
+from recollect.memory.observe.words import languages_of
 from recollect.memory.observe.work import CONFIG, TEST, Work
 
 TYPES = (
@@ -25,256 +54,21 @@ TYPES = (
     "security",
 )
 _ALIASES = {
-    "bug": "bugfix",
-    "fix": "bugfix",
-    "bugfixes": "bugfix",
-    "hotfix": "bugfix",
-    "features": "feature",
-    "feat": "feature",
-    "refactoring": "refactor",
-    "refactors": "refactor",
-    "cleanup": "refactor",
-    "discoveries": "discovery",
-    "finding": "discovery",
-    "investigation": "discovery",
-    "patterns": "pattern",
-    "convention": "pattern",
-    "preferences": "preference",
-    "changes": "change",
-    "chore": "change",
-    "learnings": "learning",
-    "learned": "learning",
-    "lesson": "learning",
-    "gotcha": "learning",
-    "configuration": "config",
-    "setup": "config",
-    "settings": "config",
-    "tests": "test",
-    "testing": "test",
-    "debugging": "debug",
-    "error": "debug",
-    "securityalert": "security",
-    "securitynote": "security",
-    "vulnerability": "security",
-    "decisions": "decision",
-    "tradeoff": "decision",
+    "bugfix": "bug fix bugfixes hotfix",
+    "feature": "features feat",
+    "refactor": "refactoring refactors cleanup",
+    "discovery": "discoveries finding investigation",
+    "pattern": "patterns convention",
+    "preference": "preferences",
+    "change": "changes chore",
+    "learning": "learnings learned lesson gotcha",
+    "config": "configuration setup settings",
+    "test": "tests testing",
+    "debug": "debugging error",
+    "security": "securityalert securitynote vulnerability",
+    "decision": "decisions tradeoff",
 }
-
-
-def parse_type(name: str) -> str | None:
-    """The type that a name stands for (`bug-fix`, `Bug_Fix` and `fix` mean bugfix), or None."""
-    bare_name = re.sub(r"[\s_-]+", "", name).casefold()
-    if bare_name in TYPES:
-        return bare_name
-    return _ALIASES.get(bare_name)
-
-
-DECISION = Cue(
-    (
-        "decided agreed settled opted chose chosen",
-        r"\b(?:we|i)(?:'ve| have)? (?:\w+ )?(?:decided|agreed|settled on|opted|chose|chosen)\b",
-    ),
-    (
-        "lets let",
-        r"\blet'?s (?:go with|use|stick with|do it with|keep|drop|switch to)\b",
-    ),
-    (
-        "ll will going",
-        r"\b(?:i|we)(?:'ll|'m going to| will| am going to)(?: just| probably)? (?:go"
-        r" with|stick (?:with|to)|choose|opt for|switch to|use)\b",
-    ),
-    ("think guess", r"\b(?:i think|guess) i'?ll (?:go|stick|take|choose|use)\b"),
-    ("because", r"\binstead of\b.{1,80}\bbecause\b"),
-    ("decision", r"\bthe decision (?:is|was)\b"),
-    ("go going", r"\bgo(?:ing)? with\b"),
-    # Corrections: "no, use X", "scrap X", "we drop X", "X replaces Y", "X it is".
-    (
-        "no nope nah",
-        r"(?:^|[.!;] )(?:no|nope|nah)[,.:]? (?:please )?(?:use|take|make|keep|put|call|go)\b",
-    ),
-    (
-        "scrap ditch drop retire abandon",
-        r"(?:^|[.!;,] )(?:(?:ok|okay|right|alright|then|so),? )?(?:scrap|ditch|drop|retire|abandon)"
-        r" (?:\w|`)",
-    ),
-    (
-        "drop dropping ditch scrap retire abandon migrate switch replace",
-        r"\bwe(?:'re| are)? (?:now )?(?:drop(?:ping)?|ditch|scrap|retire|abandon|migrate|switch"
-        r"|replace)\b",
-    ),
-    (
-        "replaces forget",
-        r"\b\w+ (?:now )?replaces \w|\bforget (?:what i|about the|the)\b",
-    ),
-    ("instead", r"\b(?:use|do|take|make|put) (?:\S+ ){1,8}instead\b"),
-    ("out", r"\b(?:is|are) out[.!]"),
-    # The space comes first, because a pattern that begins with a character is searched faster.
-    (
-        "it",
-        r" it is(?<!what it is)(?<!how it is)(?<!as it is)(?<!where it is)(?<!who it is)"
-        r"(?<!way it is)(?<!that it is)[.!]*$",
-    ),
-    ("deciso", r"\babbiamo deciso\b|결정(?:했|하기로)"),
-    foreign=foreign_cues.DECISION,
-)
-PREFERENCE = Cue(
-    (
-        "prefer rather like hate dislike don dont never can cant love enjoy fan into",
-        r"\bi(?:'d| would)?(?: really| generally| usually| always| much)? (?:prefer|rather|like to"
-        r" have|hate|dislike"
-        r"|don'?t (?:like|want)|never want|can'?t stand|love|enjoy"
-        r"|am (?:not )?(?:a )?(?:big )?(?:fan of|into))\b",
-    ),
-    ("favorite favourite go preferred", r"\bmy (?:favou?rite|go-to|preferred)\b"),
-    (
-        "more fan allergic vegetarian vegan",
-        r"\bi'm (?:more of an?|a (?:big|huge) fan|allergic|vegetarian|vegan)\b",
-    ),
-    (
-        "always never ever now sure stop",
-        r"(?:^|[.!;:] |\b(?:and|so|but|please),? )(?:please )?(?:always|never|don'?t"
-        r" ever|from now on|make sure (?:to|you) always|stop) \w+",
-    ),
-    (
-        "don dont do",
-        r"(?:^|[.!;:] |no, )(?:please )?(?:don'?t|do not) (?!(?:forget|worry|hesitate|know|think"
-        r"|see|understand|have|get|need|want|you|we|they|be)\b)\w+",
-    ),
-    (
-        "without",
-        r"\b(?:never|don'?t|do not) \w+.{1,80}\bwithout (?:asking|telling|checking|my|approval)\b",
-    ),
-    ("please", r"\bplease (?:use|avoid|don'?t|do not|keep|prefer)\b"),
-    ("preferisco", r"\bpreferisco\b|좋아(?:해|합)"),
-    foreign=foreign_cues.PREFERENCE,
-)
-LEARNING = Cue(
-    (
-        "turns til learned appears reason root issue problem culprit bug cause caused because key"
-        " found see why means fix lesson gotcha note important importantly due comes came so"
-        " tried reverted difference effect help work success",
-        r"\b(?:turns out|til\b|today i learned|it appears that|the reason (?:is|was|why)|root cause"
-        r"|the (?:actual |real )?(?:issue|problem|culprit|bug|cause)"
-        r" (?:is|was|seems|comes)|caused by|because of this|the key (?:insight|takeaway|point)"
-        r"|found (?:the|it|that)|i see the (?:issue|problem)|that(?:'s| is) (?:why|because)"
-        r"|this means|the fix (?:is|was)|lesson|gotcha|note that|important(?:ly)?:)"
-        r"|\b(?:no (?:difference|effect)|(?:did not|didn'?t) (?:help|work)|without success"
-        r"|tried .{1,80}\bbut|reverted)\b"
-        r"|\bbecause\b|\bdue to\b|\b(?:comes|came) from\b|, so (?:that )?(?:the|it|a|every|no)"
-        r"|원인",
-    ),
-    stems="lesson gotcha means why because",
-    foreign=foreign_cues.LEARNING,
-)
-_KEY = r"(?:keys?|tokens?|secrets?|passwords?|credentials?)\b"
-SECURITY = Cue(
-    (
-        "cve injection auth authentication authorization vulnerability vulnerabilities xss csrf"
-        " ssrf rce privilege traversal leaked exposed security",
-        r"\bcve-\d{4}-\d+|\b(?:sql|command|prompt|code|header|html) injection\b"
-        r"|\bauth(?:entication|orization)? bypass\b"
-        r"|\b(?:vulnerabilit(?:y|ies)|xss|csrf|ssrf|rce|privilege escalation|path traversal"
-        r"|leaked (?:key|token|secret|password|credential)s?"
-        r"|exposed (?:key|token|secret|credential)s?"
-        r"|security (?:hole|issue|flaw|fix|bug|patch|advisory|audit))\b",
-    ),
-    (
-        "leaked leak leaks compromised stolen exposed committed pushed published",
-        rf"\b(?:leak(?:s|ed|ing)?|compromised|stolen)\b.{{0,60}}\b{_KEY}"
-        rf"|\b{_KEY}.{{0,60}}\b(?:leak(?:s|ed)?|stolen|compromised|(?:is|was|were|got) exposed)\b"
-        r"|\b(?:committed|pushed|published)\b.{0,40}"
-        rf"(?:\b(?:api|private|secret) {_KEY}|\.env\b)",
-    ),
-    foreign=foreign_cues.SECURITY,
-)
-PATTERN = Cue(
-    (
-        "rule convention practice",
-        r"\b(?:as a (?:rule|convention)|our convention|the convention (?:is|here)"
-        r"|best practice (?:is|here))\b",
-    ),
-    ("always usually", r"\bwe (?:always|usually) (?:use|write|name|put|do)\b"),
-    (
-        "pattern antipattern",
-        r"\b(?:(?:follow|use|using|uses|same|existing|established|standard)"
-        r" (?:the |this |a |an )?(?:\w+ ){0,2}pattern|design pattern|anti-?pattern)\b",
-    ),
-    ("naming style house", r"\b(?:naming convention|coding style|style guide|house rules?)\b"),
-)
-FIX = Cue(
-    (
-        "fix fixes fixed fixing bug bugs broken crash crashes crashed crashing regression resolve"
-        " resolves resolved doesn"
-        " doesnt not fails fail failing failed error exception issue wrong incorrect incorrectly"
-        " repair repaired hotfix",
-        r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression"
-        r"|resolve[sd]?|doesn'?t work"
-        r"|not working"
-        r"|fails?|failing|failed"
-        r"|error|exception|issue|wrong|incorrect(?:ly)?|repair(?:ed)?|hotfix)\b",
-    ),
-    foreign=foreign_cues.FIX,
-)
-REFACTOR = Cue(
-    (
-        "refactor refactored refactoring rename renames renamed renaming clean"
-        " cleaned cleaning cleanup"
-        " simplify"
-        " simplified simplifies extract extracted extracting move moves moved moving"
-        " dedup deduplicate"
-        " restructure"
-        " restructures restructured restructuring reorganize reorganise reorganized"
-        " reorganised split"
-        " splitting inline"
-        " inlined",
-        r"\b(?:refactor(?:ed|ing)?|renam(?:e[sd]?|ing)|clean(?:ed|ing)? up|cleanup"
-        r"|simplif(?:y|ied|ies)"
-        r"|extract(?:ed"
-        r"|ing)? (?:\w+ ){0,3}(?:into|to)|mov(?:e[sd]?|ing) \S+"
-        r" (?:in)?to|dedup(?:licate)?|restructur(?:e[sd]?|ing)|reorgani[sz](?:e[sd]?|ing)"
-        r"|split(?:ting)? (?:up|\w+ into)"
-        r"|inline[sd]?)\b",
-    ),
-    stems="reorgani inline",
-    foreign=foreign_cues.REFACTOR,
-)
-FEATURE = Cue(
-    (
-        "add adds added adding implement implements implemented implementing create creates created"
-        " creating build"
-        " support supports introduce introduces introduced introducing new feat feature",
-        r"\b(?:add(?:s|ed|ing)?|implement(?:s|ed|ing)?|creat(?:e[sd]?|ing)|build"
-        r"|support(?:s)? (?:for"
-        r" )?"
-        r"|introduc(?:e[sd]?|ing)|new (?:feature|endpoint|command|page"
-        r"|component|option|function|tool|flag|module)|feat(?:ure)?)\b",
-    ),
-    foreign=foreign_cues.FEATURE,
-)
-# What says that something is done in another way than before.
-CHANGE = Cue(
-    (
-        "scrap ditch drop dropped dropping abandon retire replace replaces replaced"
-        " replacing instead"
-        " longer anymore switch switched migrate migrated forget revisit reconsider out now removed"
-        " gone uninstalled",
-        r"\b(?:scrap|ditch|drop(?:ped|ping)?|abandon|retire|replac(?:e[sd]?|ing)|instead|no longer"
-        r"|anymore|switch(?:ed)?|migrated?|forget|revisit|reconsider|from now on|is out|are gone"
-        r"|is gone|removed|uninstalled|not working out)\b",
-    ),
-    foreign=foreign_cues.CHANGE,
-)
-# What says that something was broken, even in a change of configuration files.
-_REPAIR = Cue(
-    (
-        "fix fixes fixed fixing bug broken crash crashes crashed regression fails"
-        " failing failed not",
-        r"\b(?:fix(?:e[sd]|ing)?|bugs?|broken|crash(?:es|ed|ing)?|regression|fails|failing|failed"
-        r"|not working|does not (?:work|exist))\b",
-    ),
-    foreign=foreign_cues.FIX,
-)
-_CONVENTIONAL_COMMIT = re.compile(r"^(\w+)(?:\([^)]*\))?!?: ")
+_TYPES_BY_ALIAS = {name: type_ for type_, names in _ALIASES.items() for name in names.split()}
 _COMMIT_TYPES = {
     "fix": "bugfix",
     "feat": "feature",
@@ -292,6 +86,104 @@ _COMMIT_TYPES = {
     "docs": "change",
     "revert": "change",
 }
+_CONVENTIONAL_COMMIT = re.compile(r"^(\w+)(?:\([^)]*\))?!?: ")
+
+
+def parse_type(name: str) -> str | None:
+    """The type that a name stands for (`bug-fix`, `Bug_Fix` and `fix` mean bugfix), or None."""
+    bare_name = re.sub(r"[\s_-]+", "", name).casefold()
+    return bare_name if bare_name in TYPES else _TYPES_BY_ALIAS.get(bare_name)
+
+
+# -- cues ---
+
+
+class Cue:
+    """Phrases of one kind, in every language that has any."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        # Several rules look for the same cue in the same sentence.
+        self.is_in = lru_cache(maxsize=1_024)(self._is_in)
+
+    def _is_in(self, text: str) -> bool:
+        lower = text.lower()  # is searched faster than in any case
+        for language in languages_of(text):
+            pattern = _pattern(language, self._name, 0)
+            if pattern is not None and pattern.search(lower):
+                return True
+        return False
+
+    def at_start(self, text: str) -> re.Match[str] | None:
+        """The phrase with which a text begins. It may be too short to tell its language."""
+        for pattern in self._in_any_case:
+            match = pattern.match(text)
+            if match is not None:
+                return match
+        return None
+
+    @cached_property
+    def _in_any_case(self) -> list[re.Pattern[str]]:
+        flags = re.IGNORECASE | re.DOTALL
+        patterns = [_pattern(language, self._name, flags) for language in ALL]
+        return [pattern for pattern in patterns if pattern is not None]
+
+
+@cache
+def _pattern(language: Language, name: str, flags: int) -> re.Pattern[str] | None:
+    lines = language.fields.table("observer").lines(name)
+    # What begins at the same boundary is searched several times as fast.
+    at_word = "|".join(line.removeprefix(r"\b") for line in lines if line.startswith(r"\b"))
+    others = [line for line in lines if not line.startswith(r"\b")]
+    if at_word:
+        others.append(rf"\b(?:{at_word})")
+    return re.compile("|".join(others), flags) if lines else None
+
+
+@cache
+def cue_words(name: str) -> frozenset[str]:
+    """Words of one kind, in all languages."""
+    return frozenset(word for lang in ALL for word in lang.fields.table("observer").words(name))
+
+
+DECISION = Cue("decision")
+PREFERENCE = Cue("preference")
+LEARNING = Cue("learning")
+SECURITY = Cue("security")
+PATTERN = Cue("pattern")
+FIX = Cue("fix")
+REFACTOR = Cue("refactor")
+FEATURE = Cue("feature")
+CHANGE = Cue("change")
+OWN = Cue("own")
+ASIDE = Cue("aside")
+EMPTY = Cue("empty")
+STEP = Cue("step")
+ADVICE = Cue("advice")
+RUN_TESTS = Cue("run_tests")
+NEXT_STEPS = Cue("next_steps")
+REQUEST = Cue("request")
+LEAD = Cue("lead")
+_REPAIR = Cue("repair")
+_POLITE = Cue("polite")
+_ASKS = Cue("asks")
+_ASKS_AT_END = Cue("asks_at_end")
+_ASKS_CAUSE = Cue("asks_cause")
+_ACCEPTS = Cue("accepts")
+_CHOICE_END = Cue("choice_end")
+_PLEASANTRY = Cue("pleasantry")
+_OFFER = Cue("offer")
+_ANAPHOR = Cue("anaphor")
+_CONTEXT = Cue("context")
+_NEW_TOPIC = Cue("new_topic")
+
+
+def has_decision(text: str) -> bool:
+    """Whether a text states a decision or a lasting preference."""
+    return DECISION.is_in(text) or PREFERENCE.is_in(text)
+
+
+# -- types ---
 
 
 def type_of_work(work: Work, request: str, outcome: str) -> str:
@@ -299,9 +191,9 @@ def type_of_work(work: Work, request: str, outcome: str) -> str:
     text = " ".join((*work.commits, request))
     if work.changes or work.renames or work.commits:
         return _type_of_change(work, text, outcome)
-    if SECURITY.search(text) or SECURITY.search(outcome):
+    if SECURITY.is_in(text) or SECURITY.is_in(outcome):
         return "security"
-    if work.errors or FIX.search(request):
+    if work.errors or FIX.is_in(request):
         return "debug"
     if any(run.outcomes[-1:] == ["failed"] for run in work.runs.values()):
         return "debug"
@@ -313,26 +205,20 @@ def type_of_work(work: Work, request: str, outcome: str) -> str:
 def _type_of_change(work: Work, text: str, outcome: str) -> str:
     files = work.files_modified
     is_configuration = bool(files) and all(CONFIG.search(path) for path in files)
-    if SECURITY.search(text):
+    if SECURITY.is_in(text):
         return "security"
-    commit_type = _type_of_commits(work.commits)
-    if commit_type == "change" and is_configuration:
-        return "config"
-    if commit_type is not None:
-        return commit_type
+    named = _type_of_commits(work.commits)
+    if named is not None:
+        return "config" if named == "change" and is_configuration else named
     if files and all(TEST.search(path) for path in files):
         return "test"
-    if is_configuration and not work.is_repair and not _REPAIR.search(text):
+    if is_configuration and not work.is_repair and not _REPAIR.is_in(text):
         return "config"
-    return _type_by_words(work, text, outcome)
-
-
-def _type_by_words(work: Work, text: str, outcome: str) -> str:
-    if REFACTOR.search(text) and not FIX.search(text):
+    if REFACTOR.is_in(text) and not FIX.is_in(text):
         return "refactor"
-    if work.is_repair or FIX.search(text):
+    if work.is_repair or FIX.is_in(text):
         return "bugfix"
-    if any(change.is_new for change in work.changes.values()) or FEATURE.search(text):
+    if any(change.is_new for change in work.changes.values()) or FEATURE.is_in(text):
         return "feature"
     if work.renames and not work.changes:
         return "refactor"
@@ -352,20 +238,116 @@ def _type_of_commits(commits: Sequence[str]) -> str | None:
 
 def type_of_talk(statements: Sequence[str], request: str, answer: str, *, question: bool) -> str:
     """The type of an observation of a conversation without tool calls."""
-    text = " ".join(statements)
-    text_words = words_of_all(statements)
-    if SECURITY.search_words(text, text_words) or SECURITY.search(request):
+    if SECURITY.is_in(request) or any(map(SECURITY.is_in, statements)):
         return "security"
     for type_, cue in (("decision", DECISION), ("preference", PREFERENCE), ("pattern", PATTERN)):
-        if cue.search_words(text, text_words):
+        if any(map(cue.is_in, statements)):
             return type_
     if statements and not question:
         return "discovery"
-    if DECISION.search(answer[:400]):
-        return "decision"
-    return "learning"
+    return "decision" if DECISION.is_in(answer[:400]) else "learning"
 
 
-def has_decision(text: str) -> bool:
-    """Whether a text states a decision or a lasting preference."""
-    return DECISION.search(text) is not None or PREFERENCE.search(text) is not None
+# -- what a person's message does, by its first and last words ---
+
+_MAX_REPLY_LENGTH = 140
+_MAX_DECISION_LENGTH = 70
+_MAX_CHOICE_WORDS = 5
+_MAX_CHOICE_LENGTH = 40
+_MAX_UNSPACED_CHOICE_LENGTH = 14
+_QUOTE = re.compile(r"[\"“«]")
+_END = re.compile(r"\W|$")
+
+
+def asks(text: str) -> bool:
+    """Whether a text asks a question or for something to be done, by its first or last words."""
+    if _ASKS.at_start(text):
+        return True
+    return not text.isascii() and _ASKS_AT_END.is_in(text)
+
+
+def is_question(text: str) -> bool:
+    return "?" in text or "？" in text or (not text.isascii() and _ASKS_AT_END.is_in(text))
+
+
+def is_order(text: str) -> bool:
+    """Whether a text asks for something to be done, politely or not, and not for an answer."""
+    return REQUEST.at_start(text) is not None or (asks(text) and not is_question(text))
+
+
+def asks_cause(text: str) -> bool:
+    """Whether a message asks why something happens."""
+    return _ASKS_CAUSE.is_in(text)
+
+
+def needs_context(text: str) -> bool:
+    """Whether a sentence begins with a word for something that was said before, or is a quote."""
+    return _QUOTE.match(text) is not None or _CONTEXT.at_start(text) is not None
+
+
+def is_pleasantry(text: str) -> bool:
+    text = text.strip()
+    match = _PLEASANTRY.at_start(text)
+    return match is not None and _END.match(text, match.end()) is not None
+
+
+@lru_cache(maxsize=1_024)
+def is_trivial(text: str) -> bool:
+    """Whether a message says nothing by itself, such as "ok, go ahead"."""
+    text = text.strip()
+    if len(text) > _MAX_REPLY_LENGTH:
+        return False
+    return any(_trivial(language).fullmatch(text) for language in ALL)
+
+
+@cache
+def _trivial(language: Language) -> re.Pattern[str]:
+    own, english = (each.fields.table("observer") for each in (language, ENGLISH))
+    words = "|".join(own.lines("trivial")) or "(?!)"
+    ends = "|".join([*own.lines("trivial_end"), *english.lines("trivial_end")])
+    return re.compile(rf"(?:{words})(?:[\s,.!、，]+(?:{ends}))*[\s.!?…。！]*", re.IGNORECASE)
+
+
+def is_reply(text: str, request: str, answer: str) -> bool:
+    """Whether a message can only be understood as the reply to an answer to a request.
+
+    It accepts an offer ("yes please", "ok, do it"), or it chooses ("the table then", "14").
+    """
+    text = text.strip()
+    if not text or len(text) > _MAX_REPLY_LENGTH or is_question(text) or "\n" in text:
+        return False
+    if _NEW_TOPIC.at_start(text) or is_pleasantry(text):
+        return False
+    if is_trivial(text) or _accepts(text):
+        return True
+    if not _is_choice(text):
+        return False
+    # The answer may be long, so it is searched last.
+    return is_question(request) or _ANAPHOR.is_in(text) or _OFFER.is_in(answer)
+
+
+def _accepts(text: str) -> bool:
+    match = _ACCEPTS.at_start(text)
+    if match is None:
+        return False
+    is_whole_word = match.end() == len(text) or text[match.end()] in " \t,.!:;"
+    return is_whole_word or not match[0].isascii()
+
+
+def _is_choice(text: str) -> bool:
+    if len(text) <= _MAX_DECISION_LENGTH and DECISION.is_in(text):
+        return True
+    if asks(text):
+        return False
+    length = _MAX_CHOICE_LENGTH
+    if unspaced_language(text) is not None:
+        length = _MAX_UNSPACED_CHOICE_LENGTH
+    is_short = len(text) <= length and len(text.split()) <= _MAX_CHOICE_WORDS
+    return is_short or _CHOICE_END.is_in(text)
+
+
+def without_politeness(request: str) -> str:
+    """A request without polite opening words."""
+    match = _POLITE.at_start(request)
+    rest = request[match.end() :].rstrip("?") if match else ""
+    return rest if len(rest) >= 10 else request

@@ -21,22 +21,23 @@ from typing import NamedTuple, Protocol
 from recollect.errors import RecollectError
 from recollect.language.text import for_model, tokens
 from recollect.memory.observe import rules
-from recollect.memory.observe.conversation_text import (
+from recollect.memory.observe.cues import TYPES
+from recollect.memory.observe.drafts import MAX_FACTS, SUBTITLE_LENGTH, TITLE_LENGTH
+from recollect.memory.observe.exchanges import (
     ConversationText,
+    Exchange,
     conversation_text,
     speaker,
+    split_exchanges,
 )
-from recollect.memory.observe.cues import TYPES
-from recollect.memory.observe.drafts.draft import MAX_FACTS, SUBTITLE_LENGTH, TITLE_LENGTH
-from recollect.memory.observe.exchanges import Exchange, split_exchanges
-from recollect.memory.observe.phrases import MAX_CONCEPTS
-from recollect.memory.observe.prose import (
+from recollect.memory.observe.salience import MAX_CONCEPTS
+from recollect.memory.observe.sentences import (
     fold_spaces,
     shorten,
     split_sentences,
     strip_markdown,
 )
-from recollect.memory.observe.sentence_words import split_words, words
+from recollect.memory.observe.words import split_words, words
 from recollect.model.documents import Document, Json
 from recollect.model.observations import Observation
 from recollect.settings import LIMITS

@@ -11,15 +11,17 @@ import re
 from base64 import b32encode
 from collections.abc import Iterable, Iterator
 
-from recollect.memory.observe.conversation_text import ConversationText, conversation_text
-from recollect.memory.observe.drafts.draft import Draft
-from recollect.memory.observe.drafts.stretches import Stretch, split_stretches
-from recollect.memory.observe.drafts.talk_draft import draft_talk
-from recollect.memory.observe.drafts.work_draft import draft_decision, draft_work, has_work
-from recollect.memory.observe.exchanges import split_exchanges
-from recollect.memory.observe.phrases import concepts
-from recollect.memory.observe.prose import Sentence
-from recollect.memory.observe.salience import Salience
+from recollect.memory.observe.drafts import (
+    Draft,
+    draft_decision,
+    draft_talk,
+    draft_work,
+    has_work,
+)
+from recollect.memory.observe.exchanges import ConversationText, conversation_text, split_exchanges
+from recollect.memory.observe.salience import Salience, concepts
+from recollect.memory.observe.sentences import Sentence
+from recollect.memory.observe.stretches import Stretch, split_stretches
 from recollect.model.documents import Document
 from recollect.model.observations import Observation
 from recollect.model.projects import is_folder

@@ -8,21 +8,20 @@ from typing import NamedTuple
 
 from recollect.memory.observe import cues
 from recollect.memory.observe.exchanges import is_from_person, person_text, split_exchanges
-from recollect.memory.observe.pasted_text import split_pasted
-from recollect.memory.observe.prose import Sentence, prose_sentences, shorten
 from recollect.memory.observe.salience import Salience, is_empty
-from recollect.memory.observe.sentence_words import overlap
+from recollect.memory.observe.sentences import (
+    Sentence,
+    prose_sentences,
+    shorten,
+    split_pasted,
+)
+from recollect.memory.observe.words import overlap
 from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Document, Passage
 
 _REQUEST_LENGTH = 400
 _PERSON_TEXT_LENGTH = 4_000
 _MAX_SENTENCES = 2_000
-_NEXT_STEPS = re.compile(
-    r"\b(?:next steps?|todos?|to do|remaining|still (?:to do|open|missing)|left to do"
-    r"|follow-?ups?)\b",
-    re.IGNORECASE,
-)
 _TASK = re.compile(
     r"^(?:content|step): (.+)$(?:\n(?!content:|step:).*)*?\nstatus: (\w+)", re.MULTILINE
 )
@@ -74,7 +73,7 @@ def _learned(sentences: Sequence[Sentence], salience: Salience) -> list[str]:
     texts = [
         sentence.text
         for sentence in sentences
-        if cues.LEARNING.search(sentence.text)
+        if cues.LEARNING.is_in(sentence.text)
         and 20 <= len(sentence.text) <= 300
         and not sentence.question
     ]
@@ -134,7 +133,7 @@ def _next_steps(passages: Sequence[Passage], sentences: Sequence[Sentence]) -> s
     for number in range(len(sentences) - 1, max(-1, len(sentences) - 30), -1):
         sentence = sentences[number]
         is_title = sentence.heading or sentence.text.endswith(":")
-        if is_title and _NEXT_STEPS.search(sentence.text):
+        if is_title and cues.NEXT_STEPS.is_in(sentence.text):
             items = [each for each in sentences[number + 1 : number + 6] if each.item]
             return "\n".join(item.text for item in items)
     return ""

@@ -13,25 +13,29 @@ from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 
 from recollect.language.terminal_codes import without_terminal_codes
-from recollect.memory.observe.prose import fold_spaces, shorten
-from recollect.memory.observe.sentence_words import word_set
+from recollect.memory.observe.sentences import fold_spaces, shorten
 from recollect.model.documents import Json, Passage
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
 
 MAX_LENGTH = 40_000
 """How many characters of a call or a result are analyzed."""
-_EDITS = word_set(
+_EDITS = _names(
     "edit multiedit write create notebookedit str_replace str_replace_editor"
     " str_replace_based_edit_tool edit_file"
     " write_file create_file replace replace_in_file write_to_file apply_diff insert search_replace"
 )
-_WRITES = word_set("write write_file create_file create write_to_file")
-_READS = word_set("read view open cat read_file notebookread view_file read_many_files open_file")
-_SHELLS = word_set(
+_WRITES = _names("write write_file create_file create write_to_file")
+_READS = _names("read view open cat read_file notebookread view_file read_many_files open_file")
+_SHELLS = _names(
     "bash shell exec exec_command local_shell run_shell_command container.exec run_command"
     " execute_command terminal"
     " run_terminal_cmd unified_exec shell_command write_stdin"
 )
-_SEARCHES = word_set("websearch web_search google_web_search web_search_call search_web")
+_SEARCHES = _names("websearch web_search google_web_search web_search_call search_web")
 _PATHS = ("file_path", "path", "notebook_path", "absolute_path", "target_file", "filename", "file")
 _KEY = re.compile(r"^([A-Za-z_]{2,24}):(?: (.*)|)$", re.MULTILINE)
 _OLD = re.compile(r"^old_(?:string|str|text):(?: |\n)", re.MULTILINE)

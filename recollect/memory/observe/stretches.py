@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from recollect.memory.observe import replies
+from recollect.memory.observe import cues
 from recollect.memory.observe.exchanges import (
     Exchange,
     is_from_person,
     person_text,
 )
-from recollect.memory.observe.pasted_text import split_pasted
-from recollect.memory.observe.prose import Sentence, is_prose, prose_sentences
+from recollect.memory.observe.sentences import Sentence, is_prose, prose_sentences, split_pasted
 from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Passage
 from recollect.models.stopping import Stop, never_stop, require_running
@@ -56,9 +55,9 @@ class Stretch:
     @property
     def is_choice(self) -> bool:
         """Whether the person chose among what the model offered, rather than asked for a cause."""
-        if not self.reply or replies.is_pleasantry(self.reply):
+        if not self.reply or cues.is_pleasantry(self.reply):
             return False
-        return not replies.asks_cause(self.request)
+        return not cues.asks_cause(self.request)
 
     @property
     def sentences(self) -> list[str]:
@@ -105,10 +104,10 @@ def _is_reply_to(previous: Exchange, exchange: Exchange, root: str) -> bool:
     if offer.role != "assistant" or offer.type != "message":
         return False
     text = person_text(message)
-    if not replies.is_reply(text, person_text(request), offer.content):
+    if not cues.is_reply(text, person_text(request), offer.content):
         return False
     # After something was done, only a bare "yes, continue" goes on with it.
-    is_bare = replies.TRIVIAL.match(text.strip()) is not None
+    is_bare = cues.is_trivial(text)
     return is_bare or not collect_work(previous.quotable, root).changes
 
 

@@ -1,4 +1,4 @@
-"""Plain sentences from messages.
+"""Plain sentences from messages: without Markdown, code, and what was pasted.
 
 `strip_markdown` removes Markdown from a text. Every sentence and clause is a literal substring of
 the result, so that quotes can be checked against their source.
@@ -7,11 +7,12 @@ the result, so that quotes can be checked against their source.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from recollect.language.chunking import sentences
+from recollect.language.languages import ENGLISH
 
 MAX_LENGTH = 60_000
 """How many characters of a message are analyzed: a pasted log is not prose."""
@@ -41,37 +42,7 @@ _MACHINE = re.compile(r"[;{}]\s*$|[│┃━┌└├╭╰]|=>|&&|\(\)\.")
 _SIGN = re.compile(r"[{}\[\]<>=|\\$#@~^_;*/]")
 # The signs, and the other characters with which matches of `_MACHINE` begin.
 _SIGN_OF_MACHINE = re.compile(r"[{}\[\]<>=|\\$#@~^_;*/&(│┃━┌└├╭╰]")
-_SUBJECT = (
-    r"(?:I|I'm|I've|I'd|I'll|we|we're|my|it|it's|he|she|they|this|that|there|then|now|can|could"
-    r"|would|do)"
-)
-_CLAUSE = re.compile(
-    r"(?<=[^\s,;])(?:"
-    r"\s+[-–—]+\s+|—|;\s+"
-    rf"|,\s+(?=(?:so|but|which|who|where|because|since|especially|considering|although|though|while"
-    rf"|plus|given"
-    rf"|whether|if"
-    rf"|specifically|{_SUBJECT}|(?:and|or|just|maybe|also|not|as) {_SUBJECT}|what|how|thanks)\b)"
-    rf"|\s+(?=(?:because|so that|but|since I|when I|(?:and|so|which) {_SUBJECT})\b)"
-    r")",
-)
-_LEADS = re.compile(
-    r"(?:(?:oh|well|hey|hi|hello|ok|okay|yes|yeah|no(?=\s*[,:!.…])|sure|also|and|but|so|actually|anyway|btw|by"
-    r" the way|great|thanks"
-    r"|thank you|please|now|then|alright|right|perfect|cool|wow|hmm|um|just|speaking of which"
-    r"|speaking of that"
-    r"|on another note|that being said|i was wondering|i was wondering if|i'm wondering if|i'm"
-    r" wondering"
-    r"|i just realized"
-    r"|i just remembered|which is why|because|which|since|where|who|as|like|it's just that)"
-    r"(?:\s*[,:!.…]+\s*|\s+))+",
-    re.IGNORECASE,
-)
-
-
 _QUESTION_WORD = re.compile(r"(?:where|who|which)\b", re.IGNORECASE)
-
-
 _TAG = re.compile(r", (?:ok(?:ay)?|right|alright|please)\?$", re.IGNORECASE)
 
 
@@ -151,7 +122,7 @@ def split_clauses(sentence: str, length: int) -> list[str]:
     """A sentence in clauses of about `length` characters; itself if it is not longer."""
     if len(sentence) <= length:
         return [sentence]
-    ends = [match.start() for match in _CLAUSE.finditer(sentence)]
+    ends = [match.start() for match in _clause_end().finditer(sentence)]
     pieces: list[str] = []
     start = previous_end = 0
     for end in [*ends, len(sentence)]:
@@ -166,7 +137,7 @@ def split_clauses(sentence: str, length: int) -> list[str]:
 
 def without_lead(text: str) -> str:
     """A sentence without introductory words such as "By the way,"."""
-    match = _LEADS.match(text)
+    match = _lead().match(text)
     if match is None or len(text) - match.end() < 12:
         return text
     if text.endswith("?") and _QUESTION_WORD.match(text):
@@ -183,6 +154,18 @@ def shorten(text: str, length: int) -> str:
     if space > length // 2:
         head = head[:space]
     return head.rstrip(" ,;:.-–—(") + "…"
+
+
+@cache
+def _clause_end() -> re.Pattern[str]:
+    clauses = "|".join(ENGLISH.fields.table("observer").lines("clauses"))
+    return re.compile(rf"(?<=[^\s,;])(?:\s+[-–—]+\s+|—|;\s+|{clauses})")
+
+
+@cache
+def _lead() -> re.Pattern[str]:
+    words = "|".join(ENGLISH.fields.table("observer").lines("lead"))
+    return re.compile(rf"(?:(?:{words})(?:\s*[,:!.…]+\s*|\s+))+", re.IGNORECASE)
 
 
 def _skip_separators(text: str, start: int) -> int:
@@ -256,3 +239,92 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
         previous_length = len(line)
     if block:
         yield block, block_mark
+
+
+# -- pasted text ---
+# People paste logs, errors and status pages into their messages. A program wrote them, so a title,
+# a request or a statement never comes from them.
+
+_LOG_LINES = 3  # with so many lines of output, the lines between them are output as well
+_MAX_STATUS_LENGTH = 200
+_OUTPUT = re.compile(
+    r"\s*(?:"
+    # Marks and prompts of programs. People begin the items of lists with other signs.
+    r"[✔✓✗✘✖×❯➜│┌└├╭╰━]"
+    r"|(?:\$|%|>>>) \S|~?/\S+ .*(?:⇡|·{3})"
+    # npm repeats the name of a script.
+    r"|> ?[\w:.@/-]+$"
+    # The duration of a step, the time of an event, the level of a message.
+    r"|\d+(?:\.\d+)? ?(?:ms|s)$"
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d{1,2}:\d\d:\d\d\b"
+    r"|\[[A-Z][A-Z _-]+\]|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
+    # Errors and their places.
+    r"|(?:E\s+)?(?:\w+\.)*\w*(?:Error|Exception|Warning)\b(?:\[\w+\]| \d+)?(?::|$)"
+    r"|(?:error|fatal|panic|warning)(?:\[\w+\]| TS\d+)?: |npm ERR!|Traceback \(most"
+    r"|at \S+ \(\S*:\d+|File \"[^\"]+\", line \d|\S+:\d+:\d+\b"
+    r")"
+)
+# How a run ended. A question about it is not output.
+_STATUS = re.compile(
+    r"\s*(?:"
+    r"(?:failed|passed|succeeded|cancelled|completed|started|queued) .{0,40}\bago\b"
+    r"|(?:failed|passed|succeeded|built|compiled|generated|checked|done|finished|completed|ran)\b"
+    r"[^?]*\b(?:in|after) \d+(?:\.\d+)? ?m?s\b"
+    r"|(?:found )?\d+ (?:errors?|warnings?|problems?|failed|failures?|passed|passing)\b"
+    r"|process (?:completed|exited) with\b"
+    r")[^?]*$",
+    re.IGNORECASE,
+)
+_LOG_STEP = re.compile(r"\s*Run \S+")  # the heading of a step, above what it prints
+# Where output begins after the person's words: an error, or the prompt of a command.
+_INLINE_OUTPUT = re.compile(
+    r"(?<=[:,.] )(?:E +)?(?:\w+\.)*\w+(?:Error|Exception): |(?<=[.:])> (?=\w)"
+)
+_MARKS_OF_INLINE_OUTPUT = ("Error: ", "Exception: ", "> ")
+_SENTENCE_END = re.compile(r"[.?!:,;。？！]\s*$")
+
+
+class Parts(NamedTuple):
+    """A message of a person."""
+
+    own: str
+    """What they wrote. Lines of output are empty."""
+    pasted: str
+
+
+def split_pasted(text: str) -> Parts:
+    """Separate what a person wrote from the output of programs. Code blocks belong to neither."""
+    lines = without_fences(text).split("\n")
+    numbers = [number for number, line in enumerate(lines) if _is_output(line)]
+    if len(numbers) >= _LOG_LINES:
+        numbers = list(range(_start_of_log(lines, numbers[0]), numbers[-1] + 1))
+    pasted = [lines[number] for number in numbers]
+    for number in numbers:
+        lines[number] = ""
+    if any(mark in text for mark in _MARKS_OF_INLINE_OUTPUT):  # few messages
+        for number, line in enumerate(lines):
+            output = _INLINE_OUTPUT.search(line)
+            if output is not None:
+                pasted.append(line[output.start() :])
+                lines[number] = line[: output.start()]
+    if not pasted:
+        return Parts(text, "")
+    return Parts("\n".join(lines), "\n".join(pasted))
+
+
+def _is_output(line: str) -> bool:
+    if _OUTPUT.match(line):
+        return True
+    return len(line) <= _MAX_STATUS_LENGTH and _STATUS.match(line) is not None
+
+
+def _start_of_log(lines: Sequence[str], number: int) -> int:
+    """The first line of a log whose first line of output is known.
+
+    The lines right above belong to it, unless they end like a sentence or begin the message.
+    """
+    if number > 1 and not lines[number - 1].strip() and _LOG_STEP.match(lines[number - 2]):
+        number -= 2
+    while number > 1 and lines[number - 1].strip() and not _SENTENCE_END.search(lines[number - 1]):
+        number -= 1
+    return number

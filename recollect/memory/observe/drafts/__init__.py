@@ -1,1 +1,0 @@
-"""Drafts of observations: stretches of a conversation, and what is worth quoting of them."""
