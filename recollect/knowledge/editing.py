@@ -297,8 +297,7 @@ def add_conversation(store: Store, conversation: Document, defaults: Sequence[st
 
 def _new_replies(store: Store, id: str, passages: Sequence[Passage]) -> list[Passage]:
     """The passages; those that are stored have no parent, because it is known."""
-    stored = store.passages_by_id(id, [passage.id for passage in passages])
-    stored_ids = {identifier(passage.id) for passage in stored}
+    stored_ids = {identifier(position.id) for position in store.positions(id)}
     replies = []
     for passage in passages:
         if identifier(passage.id) in stored_ids:

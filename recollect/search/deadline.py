@@ -112,9 +112,6 @@ class PartialStore(StoreView):
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self.attempt("known_words", lambda: self._store.known_words(words), set())
 
-    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
-        return self.attempt("known_words", lambda: self._store.similar_words(words), {})
-
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
         return self.attempt("previous", lambda: self._store.previous_passages(keys), [])
 

@@ -123,7 +123,7 @@ def _expand_all(store: Store, ids: Sequence[str], purpose: Purpose) -> tuple[str
 
 
 READING = (
-    "document", "header", "summary", "is_linear", "positions", "passage_page", "passages_by_id",
+    "document", "header", "summary", "is_linear", "positions", "passage_page",
 )  # fmt: skip
 CHANGING = (
     "rewrite", "append", "extend", "edit", "revise", "delete", "trash",

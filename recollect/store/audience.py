@@ -46,7 +46,7 @@ SHOWS_NO_TEXT = {
     **dict.fromkeys(
         ("path", "read_only", "engine", "version"), "it tells only where the library is"
     ),
-    **dict.fromkeys(("snapshot", "release_snapshot", "expect"), "it returns nothing"),
+    **dict.fromkeys(("snapshot", "release_snapshot"), "it returns nothing"),
     "header": "it returns the document without its messages",
     "summary": "it returns the document without its messages",
     "summaries": "it returns documents without their messages",
@@ -58,7 +58,6 @@ SHOWS_NO_TEXT = {
     "variants": "it returns single words, which widen a query and are never shown",
     "words_containing": "it returns single words, which widen a query and are never shown",
     "known_words": "it returns words of the caller; a correction needs a message that is visible",
-    "similar_words": "it returns single words; a correction needs a message that is visible",
     "authors": "it returns names, which widen a query; a remark shows those of visible messages",
     "spaces": "it returns the state of models, not messages",
     "stats": "it returns only counts and sizes",
@@ -113,10 +112,6 @@ class AudienceStore(StoreView):
         if not self._visible([key]):
             raise missing_passage(document, passage)
         return key
-
-    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
-        passages = self._store.passages_by_id(document, ids)
-        return [passage for passage in passages if not is_human_only(passage)]
 
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return {
@@ -185,20 +180,21 @@ class AudienceStore(StoreView):
             return None
         return sum(key in self._hidden for key in keys)
 
-    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+    def match_groups(
+        self, node: Node | None, filter: Filter, keys: Sequence[int] | None = None
+    ) -> MatchGroups:
         """Groups of the visible matches, up to `MAX_COUNTED` of them."""
-        if node is None:
+        if keys is not None:
+            keys = self._visible(keys)
+        elif node is None:
             keys = [candidate.key for candidate in self.newest(filter, MAX_COUNTED + 1, 0)[0]]
         else:
             keys = self.match(node, filter, MAX_COUNTED + 1)
-        groups = self._store.group_passages(keys[:MAX_COUNTED])
+        groups = self._store.match_groups(node, filter, keys[:MAX_COUNTED])
         return groups._replace(is_complete=len(keys) <= MAX_COUNTED)
 
     def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         return self._store.match_times(node, filter).without(self._hidden)
-
-    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
-        return self._store.group_passages(self._visible(keys))
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         """The frequencies of words in visible messages, since scores depend on them.

@@ -40,7 +40,6 @@ from recollect.store.values import (
     Purge,
     Removal,
     SaveResult,
-    SearchPlan,
     Space,
     SubstringMatches,
     TimedMatches,
@@ -223,9 +222,6 @@ class Store:
     def passage_key(self, document: str, passage: str) -> int:
         """The key of a passage. Raises NotFound."""
 
-    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
-        """The passages of a document that have these ids. Raises NotFound."""
-
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         """The passages with these keys, each with the id of its document."""
 
@@ -260,17 +256,11 @@ class Store:
     def undo_log(self) -> list[Change]:
         """The changes that can be undone now, newest first."""
 
-    def undo_state(self, number: int) -> dict[str, Any]:
-        """What the log keeps of a change: for a deletion, the document as exports have it.
-
-        Raises NotFound.
-        """
-
     def revert(self, number: int) -> Change:
         """Undo a change of a document and remove it from the log.
 
-        For a deletion, save the document first: this puts it back into its imports. Raises
-        NotFound, or Conflict if a later change conflicts.
+        A deleted document is put back, also into its imports. Raises NotFound, or Conflict if a
+        later change conflicts.
         """
 
     def clear_undo_log(self, *, expired: bool = False) -> int:
@@ -317,14 +307,15 @@ class Store:
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         """The number of matching passages, and whether it is exact or a lower bound."""
 
-    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
+    def match_groups(
+        self, node: Node | None, filter: Filter, keys: Sequence[int] | None = None
+    ) -> MatchGroups:
         """All matching passages in groups, to count them; without a query tree, all passages.
+
+        With `keys`, only the passages with these keys, whatever they match.
 
         Raises SearchTimeout if there are too many to count.
         """
-
-    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
-        """The same groups of some passages."""
 
     def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         """All matching passages with their times, in any order; without a query tree, all passages.
@@ -349,12 +340,6 @@ class Store:
 
     def known_words(self, words: Sequence[str]) -> set[str]:
         """Which of the words the library contains."""
-
-    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
-        """For each word: the words in the library that are similar to it.
-
-        See `language.words`.
-        """
 
     def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
         """The passages with these keys that pass the filter, in any order."""
@@ -585,12 +570,6 @@ class Store:
 
     def release_snapshot(self) -> None:
         """Hold no connection for now. Called before something that takes long without reading."""
-
-    def expect(self, *plans: SearchPlan) -> None:
-        """Announce the next steps of searches. The results of the steps are the same.
-
-        A store in a file can then compare its vectors once for all of them.
-        """
 
     def needs_refresh(self) -> bool:
         """Whether `refresh` has work to do for text search."""

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recollect.language.queries.query_tree import Node
 from recollect.language.text import micros
-from recollect.model.search import Filter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -260,20 +258,6 @@ class Space(NamedTuple):
     """The cosine that unrelated words rarely reach; see `index.calibration`. None if unknown."""
     calibrated_size: int = 0
     """The number of passages when the noise floor was measured."""
-
-
-class SearchPlan(NamedTuple):
-    """The next steps of a search; see `Store.expect`."""
-
-    nodes: tuple[Node, ...]
-    """The arguments of `match`, one after another until there are `limit` matches."""
-    filter: Filter
-    limit: int
-    space: Space | None = None
-    """If there is one, the nearest neighbours of `vector` follow."""
-    vector: Any = None
-    after_matches: int = 0
-    """`match` is only called if the plan before it has at least this many matches."""
 
 
 @dataclass(slots=True, eq=False)

@@ -86,9 +86,8 @@ def undo_change(store: Store, archive: Archive, number: int | None) -> Change:
         if number is None:
             raise NotFound("There is nothing to undo.")
         raise missing_change(number)
-    if change.action == DELETE:
-        document = parse_export(store.undo_state(change.number))
-        restore_document(store, document)
-        archive.undelete([(document.source, document.source_id)])
     store.revert(change.number)
+    if change.action == DELETE:
+        document = store.summary(change.id)
+        archive.undelete([(document.source, document.source_id)])
     return change

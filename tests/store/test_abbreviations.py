@@ -97,5 +97,3 @@ def test_ids_of_messages_are_abbreviated_within_their_conversation(
     assert [passage.content for _, passage in keys.values()] == ["longer"]
     keys = view.passages_by_key([view.passage_key("3f2a", "9c3d")])
     assert [passage.content for _, passage in keys.values()] == ["exact"]
-    passages = view.passages_by_id("3f2a", ["9c3d", "9c3d4"])
-    assert [passage.content for passage in passages] == ["exact"]

@@ -134,5 +134,5 @@ def test_an_agent_counts_only_what_it_may_see(store: Store) -> None:
     visible = AudienceStore(store)
     assert matches(visible.match_groups(parse("tram"), Filter())) == 4
     keys = store.match(parse("tram"), Filter(), 10)
-    assert matches(store.group_passages(keys)) == 5
-    assert matches(visible.group_passages(keys)) == 4
+    assert matches(store.match_groups(None, Filter(), keys)) == 5
+    assert matches(visible.match_groups(None, Filter(), keys)) == 4

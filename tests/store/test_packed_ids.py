@@ -106,7 +106,7 @@ def test_ids_that_are_uuids_take_16_bytes_and_are_read_verbatim(
     assert [passage.id for passage in document.passages] == ids
     assert document.head == UUIDS[3]
     assert [position.id for position in store.positions("c1")] == ids
-    assert {passage.id for passage in store.passages_by_id("c1", ids)} == set(ids)
+    assert {position.id for position in store.positions("c1")} >= set(ids)
     keys = [store.passage_key("c1", id_) for id_ in ids]
     assert [hit.id for hit in store.candidates(keys, Filter())] == ids
     assert store.verify().healthy
@@ -128,7 +128,7 @@ def test_messages_are_found_by_packed_ids_in_every_way(store: SqliteStore) -> No
     before = store.document("c1")
     assert [passage.id for passage in before.passages] == ids
     assert len({store.passage_key("c1", id_) for id_ in ids}) == 5
-    assert {passage.id for passage in store.passages_by_id("c1", ids)} == set(ids)
+    assert {position.id for position in store.positions("c1")} >= set(ids)
     assert dict.fromkeys(store.documents_containing("test", ids)) == {
         ("c1", id_): None for id_ in ids
     }
@@ -167,7 +167,6 @@ def test_abbreviations_find_both_packed_ids_and_others(store: SqliteStore) -> No
 
 LOOKUPS: list[Callable[[Connection], Any]] = [
     lambda db: lookup.passage_key(db, "c1", UUIDS[0]),
-    lambda db: lookup.passages_by_id(db, "c1", UUIDS),
     lambda db: lookup.documents_containing(db, "test", UUIDS),
     lambda db: lookup.ids_with_prefix(db, "5c0f", 9, "c1"),
     lambda db: changes._stored_keys(db, 1, [message(id_) for id_ in UUIDS]),

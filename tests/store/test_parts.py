@@ -327,8 +327,6 @@ def test_messages_added_together_are_stored_like_those_added_one_by_one(store: S
     for name in ("head", "created_at", "updated_at"):
         assert getattr(together, name) == getattr(one_by_one, name)
     assert len(store.match(parse("trip"), Filter(), 10)) == 2, "the title is indexed once for each"
-    assert {p.content for p in store.passages_by_id("c1", ["a", "f", "zz"])} == {"one", "six"}
-    assert store.passages_by_id("c1", []) == []
 
 
 def test_messages_are_added_together_or_not_at_all(store: Store) -> None:
@@ -336,8 +334,6 @@ def test_messages_are_added_together_or_not_at_all(store: Store) -> None:
     with pytest.raises(NotFound):
         store.extend("c1", [message("a"), message("b", parent="nowhere")])
     assert store.document("c1").passages == ()
-    with pytest.raises(NotFound):
-        store.passages_by_id("nowhere", ["a"])
 
 
 def test_a_popped_document_is_gone_and_can_be_saved_again(store: Store) -> None:

@@ -119,8 +119,9 @@ def test_a_document_in_the_trash_is_gone_from_lists_and_searches(stocked: Store)
     change = stocked.trash("c1", SOON)
     assert list_ids(stocked) == ["c2"]
     assert not stocked.match(parse("zebra"), Filter(), 10)
-    assert stocked.undo_state(change.number)["messages"][0]["content"] == "zebra"
     assert [entry.id for entry in stocked.undo_log()] == ["c1"]
+    stocked.revert(change.number)
+    assert stocked.match(parse("zebra"), Filter(), 10)
 
 
 def test_expired_changes_are_neither_listed_nor_kept(stocked: Store) -> None:
@@ -129,7 +130,7 @@ def test_expired_changes_are_neither_listed_nor_kept(stocked: Store) -> None:
     assert [entry.id for entry in stocked.undo_log()] == ["c2"]
     assert stocked.clear_undo_log(expired=True) == 1
     with pytest.raises(NotFound):
-        stocked.undo_state(change.number)
+        stocked.revert(change.number)
     assert stocked.clear_undo_log() == 1
     assert stocked.undo_log() == []
 
@@ -139,7 +140,7 @@ def test_a_deletion_for_good_also_deletes_earlier_titles(stocked: Store) -> None
     assert change is not None
     stocked.delete("c1")
     with pytest.raises(NotFound):
-        stocked.undo_state(change.number)
+        stocked.revert(change.number)
 
 
 def test_numbers_of_changes_are_not_used_twice(stocked: Store) -> None:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.query_tree import Word
-from recollect.language.words import may_be_misspelled, stem
+from recollect.language.words import may_be_misspelled, neighbours, stem
 from recollect.model.search import Filter
 from recollect.search.queries.query_terms import inflected_term
 from recollect.search.queries.terms import Form, Term, form_name, weighted_term
@@ -65,13 +65,14 @@ def correct_terms(
     ]
     if not misspelled:
         return tuple(terms), {}
-    similar_words = store.similar_words(misspelled)
+    similar_words = {word: neighbours(word) for word in misspelled}
+    library_words = store.known_words(sorted(set().union(*similar_words.values())))
     corrections: dict[str, str] = {}
     new_terms = []
     for term, spelling in zip(terms, spellings, strict=True):
         correction: _Correction | None = None
         if spelling in misspelled:
-            candidates = similar_words.get(spelling, set())
+            candidates = library_words & similar_words[spelling]
             correction = _correction(spelling, candidates, store, filters, language)
         if correction is None:
             new_terms.append(term)

@@ -35,7 +35,6 @@ from recollect.store.values import (
     Contents,
     Findings,
     Progress,
-    SearchPlan,
     Space,
     Unembedded,
 )
@@ -278,9 +277,6 @@ class PostgresStore(SqlStore[Connection]):
 
     def release_snapshot(self) -> None:
         self._transactions.release_snapshot()
-
-    def expect(self, *plans: SearchPlan) -> None:
-        pass  # each step runs its own statement
 
     def version(self) -> object:
         return self._read(_version)

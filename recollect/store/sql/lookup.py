@@ -321,20 +321,6 @@ def passage_page(db: Database, id: str, position: int, limit: int) -> tuple[list
     return [decode_passage(row) for row in rows], total
 
 
-def passages_by_id(db: Database, document: str, ids: Sequence[str]) -> list[Passage]:
-    """See Store.passages_by_id."""
-    key = key_of(db, document)
-    if not ids:
-        return []
-    has_id, value = db.has_id_in([identifier(id_) for id_ in ids], "p")
-    rows = db.rows(
-        f"select {_PASSAGE_COLUMNS} from passage p "
-        f"where {db.own('p')} and p.document = ? and {has_id}",
-        (key, value),
-    )
-    return [decode_passage(row) for row in rows]
-
-
 def passages_by_key(db: Database, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
     """See Store.passages_by_key."""
     members, value = db.in_list(list(keys))

@@ -32,7 +32,7 @@ _MAX_LOOKUPS = 2_000
 
 
 def group_passages(db: Database, keys: Sequence[int]) -> MatchGroups:
-    """See Store.group_passages."""
+    """The groups of these passages."""
     members, value = db.in_list(list(keys))
     source = f"passage p where {db.own('p')} and p.key in ({members})"
     return group_matches(db, source, (value,))

@@ -15,7 +15,13 @@ from typing import Any
 from recollect.language.text import micros
 from recollect.model.documents import Document
 from recollect.store.sql.database import Database, TextIndex
-from recollect.store.sql.encoding import decode_document, document_row, dump, passage_digest
+from recollect.store.sql.encoding import (
+    decode_document,
+    decode_passage,
+    document_row,
+    dump,
+    passage_digest,
+)
 from recollect.store.sql.rewriting import is_rewritable, passage_rows, replace_passages
 
 _TABLE = "receipt_document"
@@ -195,6 +201,12 @@ def dump_state(document: Document, marks: Marks) -> str:
         MARKS: marks,
     }
     return json.dumps(state)
+
+
+def load_document(state: Mapping[str, Any]) -> Document:
+    """A whole document from a state."""
+    passages = [decode_passage((bytes.fromhex(d), *rest)) for d, *rest in state["passages"]]
+    return decode_document(state["document"] | {"version": 0}, tuple(passages))
 
 
 def restore_passages(db: Database, index: TextIndex, key: int, before: Mapping[str, Any]) -> None:

@@ -18,7 +18,6 @@ from recollect.errors import DamagedLibrary, NotFound
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_tree import Node, Word
 from recollect.language.terminal_codes import without_terminal_codes
-from recollect.language.words import neighbours
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Receipt
@@ -66,7 +65,6 @@ from recollect.store.values import (
     Purge,
     Removal,
     SaveResult,
-    SearchPlan,
     Space,
     SubstringMatches,
     TimedMatches,
@@ -344,9 +342,6 @@ class SqlStore(Store, Generic[Connection]):
     def passage_key(self, document: str, passage: str) -> int:
         return self._search(lambda db: lookup.passage_key(db, document, passage))
 
-    def passages_by_id(self, document: str, ids: Sequence[str]) -> list[Passage]:
-        return self._read(lambda db: lookup.passages_by_id(db, document, ids))
-
     def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
         return self._read(lambda db: lookup.passages_by_key(db, keys))
 
@@ -375,9 +370,6 @@ class SqlStore(Store, Generic[Connection]):
 
     def undo_log(self) -> list[Change]:
         return self._read(lambda db: undo_sql.undo_log(db, datetime.now(UTC)))
-
-    def undo_state(self, number: int) -> dict[str, Any]:
-        return self._read(lambda db: undo_sql.undo_state(db, number))
 
     def revert(self, number: int) -> Change:
         return self._delete_text(lambda db, index: undo_sql.revert(db, number, index))
@@ -454,11 +446,6 @@ class SqlStore(Store, Generic[Connection]):
     def known_words(self, words: Sequence[str]) -> set[str]:
         return self._search(lambda db: self._text.known_words(db, words))
 
-    def similar_words(self, words: Sequence[str]) -> dict[str, set[str]]:
-        similar = {word: neighbours(word) for word in words}
-        library_words = self.known_words(sorted(set().union(*similar.values())))
-        return {word: library_words & each for word, each in similar.items()}
-
     def has_match(self, node: Node, filter: Filter) -> bool:
         return bool(self.match(node, filter, 1))
 
@@ -503,8 +490,15 @@ class SqlStore(Store, Generic[Connection]):
             lambda db: self._text.recent(db, literal, resolve_filter(db, filter), limit, by_words)
         )
 
-    def match_groups(self, node: Node | None, filter: Filter) -> MatchGroups:
-        return self._read(lambda db: self._match_groups(db, node, filter), _COUNTING_SECONDS)
+    def match_groups(
+        self, node: Node | None, filter: Filter, keys: Sequence[int] | None = None
+    ) -> MatchGroups:
+        def work(db: Connection) -> MatchGroups:
+            if keys is None:
+                return self._match_groups(db, node, filter)
+            return match_groups.group_passages(db, keys)
+
+        return self._read(work, _COUNTING_SECONDS)
 
     def _match_groups(self, db: Connection, node: Node | None, filter: Filter) -> MatchGroups:
         source, values = self._match_source(db, node, resolve_filter(db, filter))
@@ -522,9 +516,6 @@ class SqlStore(Store, Generic[Connection]):
         self, db: Connection, node: Node | None, filter: Filter
     ) -> tuple[str, Sequence[Any]]:
         """The end of a statement that selects each passage `p` that matches, with its values."""
-
-    def group_passages(self, keys: Sequence[int]) -> MatchGroups:
-        return self._read(lambda db: match_groups.group_passages(db, keys), _COUNTING_SECONDS)
 
     # -- search by meaning ---
 
@@ -657,9 +648,6 @@ class SqlStore(Store, Generic[Connection]):
         return nullcontext()
 
     def release_snapshot(self) -> None:
-        pass
-
-    def expect(self, *plans: SearchPlan) -> None:
         pass
 
     def facet_names(

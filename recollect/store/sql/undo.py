@@ -22,7 +22,7 @@ from recollect.model.edited_fields import (
     mark_edited_fields,
     set_edited_fields,
 )
-from recollect.model.fields import export_shape
+from recollect.model.sources import PROXY
 from recollect.model.undo import DELETE, Change, Edit
 from recollect.store.errors import missing_change
 from recollect.store.sql import changes, receipt_names
@@ -30,6 +30,8 @@ from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex, get_marker, set_marker
 from recollect.store.sql.encoding import document_row, dump
 from recollect.store.sql.lookup import key_of, read, read_header
+from recollect.store.sql.receipt_states import dump_state, load_document
+from recollect.store.sql.saving import save
 
 _NUMBER = "undo number"
 _IMPORTS = "imports"
@@ -82,7 +84,7 @@ def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
     """See Store.trash."""
     key = key_of(db, id)
     document = read(db, key)
-    state = {**export_shape(document), _IMPORTS: read_imports(db, key)}
+    state = json.loads(dump_state(document, {})) | {_IMPORTS: read_imports(db, key)}
     changes.delete(db, key, index)
     return _log(db, DELETE, document, state, until)
 
@@ -190,13 +192,6 @@ def undo_log(db: Database, now: datetime) -> list[Change]:
     return [_decode(row) for row in rows]
 
 
-def undo_state(db: Database, number: int) -> dict[str, Json]:
-    """See Store.undo_state."""
-    state = _read_state(db, number)
-    state.pop(_IMPORTS, None)
-    return state
-
-
 def _read_state(db: Database, number: int) -> dict[str, Json]:
     text = db.get(f"select state from undo where {db.own()} and number = ?", (number,))
     if text is None:
@@ -213,7 +208,9 @@ def revert(db: Database, number: int, index: TextIndex) -> Change:
     change = _decode(rows[0])
     state = _read_state(db, number)
     if change.action == DELETE:
-        restore_imports(db, state["source"], state["source_id"], state[_IMPORTS])
+        document = load_document(state)
+        _put_back(db, document, index)
+        restore_imports(db, document.source, document.source_id, state[_IMPORTS])
     else:
         key = key_of(db, change.id)
         stored = read_header(db, key)
@@ -222,6 +219,22 @@ def revert(db: Database, number: int, index: TextIndex) -> Change:
             _write(db, key, stored, document, index)
     db.run(f"delete from undo where {db.own()} and number = ?", (number,))
     return change
+
+
+def _put_back(db: Database, document: Document, index: TextIndex) -> None:
+    """Save a deleted document again. Raises Conflict if the library has another version of it."""
+    key = db.get(
+        f"select key from document where {db.own()} and source = ? and source_id = ?",
+        (identifier(document.source), identifier(document.source_id)),
+    )
+    if key is None:
+        (saved,) = save(db, index, [document], None, index_ids=document.source == PROXY.name)
+        if not saved.id:
+            raise Conflict("All its messages are in another conversation.")
+    elif read(db, key) != document:
+        raise Conflict(
+            "The library has another version of it. Delete that one first to restore this version."
+        )
 
 
 def _restore(document: Document, before: Mapping[str, Json], after: Mapping[str, Json]) -> Document:

@@ -47,7 +47,6 @@ from recollect.store.values import (
     MatchGroups,
     Progress,
     Purge,
-    SearchPlan,
     Space,
     Unembedded,
 )
@@ -279,9 +278,6 @@ class SqliteStore(SqlStore[Connection]):
         return fts.text_scores(frequencies, self.candidates(keys, Filter(hidden=True)))
 
     # -- vectors ---
-
-    def expect(self, *plans: SearchPlan) -> None:
-        pass  # each step reads what it needs
 
     def spaces(self) -> list[Space]:
         return list(self._read(lambda db: db.memoize("spaces", lambda: space_sql.all_spaces(db))))
