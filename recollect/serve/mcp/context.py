@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from types import MappingProxyType
 
 TYPE_CHECKING = False  # typing itself is not imported before `initialize` is answered
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from recollect.store.shared.changes import ChangeWaiter
 
 READ, WRITE = "read", "write"
-NO_CONFIG: Mapping[str, Any] = MappingProxyType({})
 Notify: TypeAlias = "Callable[[str, dict[str, Any]], None]"
 """Sends a notification (method, params) to the waiting client, from any thread."""
 
@@ -42,17 +40,13 @@ class TooManyCalls(ToolError):
     """The user exceeded a rate limit."""
 
     def __init__(self, retry_after: int) -> None:
-        unit = "seconds"
-        if retry_after == 1:
-            unit = "second"
+        unit = "second" if retry_after == 1 else "seconds"
         super().__init__(f"Too many calls. Try again in {retry_after} {unit}.")
         self.retry_after = retry_after
 
 
 class Answer:
     """A tool's answer with structured content: the same data as text and as JSON."""
-
-    __slots__ = ("structured", "text")
 
     def __init__(self, text: str, structured: Any = None) -> None:
         self.text = text
@@ -71,7 +65,7 @@ class Context:
         scopes: frozenset[str] = frozenset((READ, WRITE)),
         base_url: str = "",
         session: Session | None = None,
-        config: Mapping[str, Any] = NO_CONFIG,
+        config: Mapping[str, Any] | None = None,
         notify: Notify | None = None,
     ) -> None:
         self.user = user
@@ -83,7 +77,7 @@ class Context:
         self.base_url = base_url
         self.session = session
         """What is remembered between calls. Without a session, no result is skipped as seen."""
-        self.config = config
+        self.config: Mapping[str, Any] = config or {}
         self.actor: Actor | None = None
         """Who calls, for the audit log; None if the process serves one local user."""
         self._notify = notify
@@ -137,8 +131,6 @@ class Context:
 
         return ChangeSignals().waiter("")
 
-    # -- progress and cancellation ---
-
     def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
         """Report progress if the client asked for it. `progress` must increase."""
         if self._progress_token is None or self._notify is None or self._cancellations:
@@ -188,31 +180,26 @@ class LocalLibrary:
         with self._lock:
             if self._session is None:
                 self._session = Session()
-            session = self._session
-        return LocalContext(self, session=session, config=parse_preferences(config), notify=notify)
+        config = parse_preferences(config)
+        return LocalContext(self, session=self._session, config=config, notify=notify)
 
     def open(self, *, create: bool = False) -> Library:
         from recollect import places
+        from recollect.settings import place
 
         with self._lock:
-            if self._library is None and create:
-                self._library = places.open(self.home, self.user)
-            elif self._library is None:
-                self._library = places.open_existing(self.home, self.user)
             if self._library is None:
+                open_library = places.open if create else places.open_existing
+                self._library = open_library(self.home, self.user)
+            if self._library is None:
+                home: object = place(self.home)
+                if isinstance(home, str):  # a database address, which contains a password
+                    home = "that database"
                 raise NoLibrary(
-                    f"Database not found: no library in {self._describe_home()}. "
+                    f"Database not found: no library in {home}. "
                     "Create one with: recollect import PATH"
                 )
             return self._library
-
-    def _describe_home(self) -> str:
-        from recollect.settings import place
-
-        home = place(self.home)
-        if isinstance(home, str):  # a database address, which contains a password
-            return "that database"
-        return str(home)
 
     def close(self) -> None:
         with self._lock:

@@ -98,15 +98,11 @@ def parse_request(message: Json) -> tuple[str, Object]:
 
 def params_of(message: Json) -> Object:
     """The params of a message that may not be valid; empty if it has none."""
-    if isinstance(message, dict) and isinstance(message.get("params"), dict):
-        params: Object = message["params"]
-        return params
-    return {}
+    params = message.get("params") if isinstance(message, dict) else None
+    return params if isinstance(params, dict) else {}
 
 
 def meta_of(params: Object) -> Object:
     """The `_meta` object of a request's params; empty if there is none."""
     meta = params.get("_meta")
-    if isinstance(meta, dict):
-        return meta
-    return {}
+    return meta if isinstance(meta, dict) else {}

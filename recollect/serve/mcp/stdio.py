@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from functools import cached_property
 
 from recollect.serve.mcp.catalog import NAMES, Catalog
 from recollect.serve.mcp.context import Context, LocalLibrary, Notify
@@ -37,7 +36,6 @@ TYPE_CHECKING = False  # typing itself is not imported before `initialize` is an
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Iterator
-    from queue import SimpleQueue
     from typing import Any
 
 WORKERS = 12  # more than the msg_wait calls one user may have at once (see the bus handlers)
@@ -132,17 +130,14 @@ def parse_quickly(argv: list[str]) -> dict[str, Any] | None:
 
     Returns None if argparse must decide: for help, errors, and values that look like options.
     """
-    names = {flag: _option_name(flag) for flag in OPTIONS}
-    values: dict[str, Any] = {}
-    for flag, option in OPTIONS.items():
-        values[names[flag]] = option.get("default")
+    names = {flag: o.get("dest") or flag[2:].replace("-", "_") for flag, o in OPTIONS.items()}
+    values: dict[str, Any] = {names[flag]: o.get("default") for flag, o in OPTIONS.items()}
     words = iter(argv)
     for word in words:
         flag, equals, text = word.partition("=")
         if flag not in OPTIONS:
             return None
-        option = OPTIONS[flag]
-        name = names[flag]
+        option, name = OPTIONS[flag], names[flag]
         if option.get("action") == "store_true":
             if equals:
                 return None
@@ -150,20 +145,13 @@ def parse_quickly(argv: list[str]) -> dict[str, Any] | None:
             continue
         if not equals:
             text = next(words, "-")
-        if text.startswith("-"):
-            return None
         value = option.get("type", str)(text)
-        if "choices" in option and value not in option["choices"]:
+        if text.startswith("-") or value not in option.get("choices", [value]):
             return None
         if option.get("action") == "append":
             value = [*values[name], value]
         values[name] = value
     return values
-
-
-def _option_name(flag: str) -> str:
-    name: str = OPTIONS[flag].get("dest") or flag[2:].replace("-", "_")
-    return name
 
 
 def _parser() -> ArgumentParser:
@@ -181,31 +169,43 @@ def _parser() -> ArgumentParser:
     return parser
 
 
+# -- the connection ---
+
+
 def serve(catalog: Catalog, local: LocalLibrary, source: int = 0, sink: int = 1) -> bool:
     """Answer until the client leaves. Returns whether no call is still running."""
     ended = StopSignal()
     dispatcher = Dispatcher(catalog)
+    lock = threading.Lock()
+
+    def send(message: Any) -> None:
+        data = memoryview(encode(message))
+        try:
+            with lock:
+                while data:
+                    data = data[os.write(sink, data) :]
+        except OSError:  # the client stopped reading
+            ended.set()
 
     def make_context(notify: Notify) -> Context:
-        _log_to_standard_error()
+        import logging  # nothing is logged before the first call, and many sessions make none
+
+        form = "%(levelname)s %(name)s: %(message)s"
+        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=form)
         return local.context(dispatcher.config, notify=notify)
 
-    connection = Connection(dispatcher, _sender(sink, ended), make_context)
-    threading.Thread(target=_read, args=(connection, source, ended), daemon=True).start()
+    connection = Connection(dispatcher, send, make_context)
+
+    def read() -> None:
+        try:
+            for line in read_lines(lambda size: os.read(source, size)):
+                connection.receive(line)
+        finally:
+            ended.set()
+
+    threading.Thread(target=read, daemon=True).start()
     ended.wait()
     return connection.drain(DRAIN_SECONDS)
-
-
-def _log_to_standard_error() -> None:
-    """Called for the first call: nothing is logged before, and many sessions make no call."""
-    import logging
-
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
-
-
-# -- the connection ---
 
 
 class Connection:
@@ -222,16 +222,11 @@ class Connection:
         self._send = send
         self._make_context = make_context
         self._calls: dict[Any, _Call] = {}  # accepted, and neither answered nor cancelled
+        self._queue: list[_Call] = []
         self._running = 0
-        self._occupied = 0  # queued or running, cancelled or not
+        self._idle = 0
         self._workers = 0
         self._changed = threading.Condition()
-
-    @cached_property
-    def _queue(self) -> SimpleQueue[_Call]:
-        from queue import SimpleQueue  # not needed in sessions without calls
-
-        return SimpleQueue()
 
     def receive(self, line: bytes | None) -> None:
         """Handle a line; None stands for one that was too long."""
@@ -241,19 +236,17 @@ class Connection:
                     INVALID_REQUEST,
                     f"Invalid request: a message may have at most {_max_line_bytes():,} bytes",
                 )
-            self._handle(decode(line))
+            message = decode(line)
+            if is_slow(message):
+                self._start(_Call(message))
+            elif isinstance(message, dict) and message.get("method") == "notifications/cancelled":
+                self._cancel(params_of(message).get("requestId"))
+            else:
+                answer = self._dispatcher.handle(message)
+                if answer is not None:
+                    self._send(answer)
         except RpcError as error:
             self._send(error_response(error.request_id, error))
-
-    def _handle(self, message: Any) -> None:
-        if is_slow(message):
-            self._start(_Call(message))
-        elif isinstance(message, dict) and message.get("method") == "notifications/cancelled":
-            self._cancel(params_of(message).get("requestId"))
-        else:
-            answer = self._dispatcher.handle(message)
-            if answer is not None:
-                self._send(answer)
 
     def drain(self, seconds: float) -> bool:
         """Wait until every call is answered or cancelled. Returns whether no worker is busy."""
@@ -264,47 +257,42 @@ class Connection:
     def _start(self, call: _Call) -> None:
         with self._changed:
             if len(self._calls) >= MAX_CALLS:
-                raise RpcError(
-                    TOO_BUSY,
-                    "Too many concurrent calls: wait for an answer first",
-                    request_id=call.id,
-                )
+                problem = "Too many concurrent calls: wait for an answer first"
+                raise RpcError(TOO_BUSY, problem, request_id=call.id)
             if call.key in self._calls:
-                raise RpcError(
-                    INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=call.id
-                )
+                problem = "Invalid request: this 'id' is in use"
+                raise RpcError(INVALID_REQUEST, problem, request_id=call.id)
             self._calls[call.key] = call
-            self._occupied += 1
-            needs_worker = self._workers < min(WORKERS, self._occupied)
-            if needs_worker:
+            self._queue.append(call)
+            if self._idle < len(self._queue) and self._workers < WORKERS:
                 self._workers += 1
-        self._queue.put(call)
-        if needs_worker:
-            threading.Thread(target=self._work, daemon=True).start()
+                threading.Thread(target=self._work, daemon=True).start()
+            self._changed.notify_all()
 
     def _cancel(self, request_id: Any) -> None:
         if is_id(request_id):
             with self._changed:
                 call = self._calls.pop(request_id, None)
-                if call is not None:
-                    call.cancel()
+                if call is not None and call.context is not None:
+                    call.context.cancel()
                 self._changed.notify_all()
 
     def _work(self) -> None:
         while True:
-            call = self._queue.get()
-            call.context = self._make_context(self._notifier(call))
             with self._changed:
-                if not self._is_pending(call):
-                    self._occupied -= 1
+                self._idle += 1
+                self._changed.wait_for(lambda: bool(self._queue))
+                self._idle -= 1
+                call = self._queue.pop(0)
+                if not self._is_pending(call):  # it was cancelled
                     continue
                 self._running += 1
+                call.context = self._make_context(self._notifier(call))
             answer = self._dispatcher.handle(call.message, call.context)
             if answer is not None and self._is_pending(call):
                 self._send(answer)
             with self._changed:
                 self._running -= 1
-                self._occupied -= 1
                 if self._is_pending(call):
                     del self._calls[call.key]
                 self._changed.notify_all()
@@ -325,18 +313,12 @@ class _Call:
 
     def __init__(self, message: Any) -> None:
         self.message = message
-        self.id = None
-        self.key: Any = self
-        if isinstance(message, dict):
-            self.id = self.key = message["id"]
+        self.id = message["id"] if isinstance(message, dict) else None
+        self.key: Any = self if self.id is None else self.id
         self.context: Context | None = None
 
-    def cancel(self) -> None:
-        if self.context is not None:
-            self.context.cancel()
 
-
-# -- the pipes ---
+# -- lines ---
 
 
 def read_lines(read: Callable[[int], bytes]) -> Iterator[bytes | None]:
@@ -374,26 +356,3 @@ def _max_line_bytes() -> int:
     from recollect.settings import LIMITS  # not needed for the short lines of most sessions
 
     return LIMITS.mcp_line_bytes
-
-
-def _read(connection: Connection, source: int, ended: StopSignal) -> None:
-    try:
-        for line in read_lines(lambda size: os.read(source, size)):
-            connection.receive(line)
-    finally:
-        ended.set()
-
-
-def _sender(sink: int, ended: StopSignal) -> Callable[[Any], None]:
-    lock = threading.Lock()
-
-    def send(message: Any) -> None:
-        data = memoryview(encode(message))
-        try:
-            with lock:
-                while data:
-                    data = data[os.write(sink, data) :]
-        except OSError:  # the client stopped reading
-            ended.set()
-
-    return send
