@@ -17,7 +17,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from mcp_server import START, call, command, request, running
 
-import recollect
 from recollect.serve.mcp import stdio
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Context
@@ -216,12 +215,6 @@ def test_global_options_can_come_before_or_after_the_command(options: list[str])
         assert tool["name"] == "conversation_search"
 
 
-def test_an_abbreviated_option_before_the_command_is_accepted() -> None:
-    with running("--ho", "x", "--us=ann", "mcp", start=COMMAND) as server:
-        server.send(request(1, "ping"))
-        assert server.receive()["id"] == 1
-
-
 def test_agents_in_separate_processes_exchange_messages(place: str) -> None:
     with running("--home", place) as ann, running("--home", place) as bob:
         ann.send(request(1, "tools/call", name="bus_connect", arguments={"thread_name": "plans"}))
@@ -236,23 +229,6 @@ def test_agents_in_separate_processes_exchange_messages(place: str) -> None:
         assert answer["structuredContent"]["messages"][0]["content"] == "the plan is ready"
         bob.send(call(2, query="plan is"))
         assert "the plan is ready" in bob.receive()["result"]["content"][0]["text"]
-
-
-def test_a_conversation_can_be_read_as_a_resource(place: str) -> None:
-    with recollect.open(place) as library:
-        library.add_conversation("c1", "Fruit", messages=[{"role": "user", "content": "an apple"}])
-    with running("--home", place) as server:
-        server.send(
-            request(1, "resources/list"),
-            request(2, "resources/read", uri="recollect://conversation/c1"),
-        )
-        results = {}
-        for _ in range(2):
-            answer = server.receive()
-            results[answer["id"]] = answer["result"]
-        names = [resource["name"] for resource in results[1]["resources"]]
-        assert names == ["Fruit", "Types of media"]
-        assert "> an apple" in results[2]["contents"][0]["text"]
 
 
 # -- options ------------------------------------------------------------------
@@ -293,30 +269,6 @@ LINES = st.lists(PIECES, max_size=5).map(
 def test_quickly_parsed_options_are_the_same_as_with_argparse(argv: list[str]) -> None:
     options = stdio.parse_quickly(argv)
     assert options is None or options == parse_with_argparse(argv)
-
-
-def common_forms(flag: str, settings: dict[str, Any]) -> st.SearchStrategy[list[str]]:
-    """The usual ways to write an option."""
-    if settings.get("action") == "store_true":
-        return st.just([flag])
-    if "choices" in settings:
-        values = st.sampled_from([*settings["choices"]])
-    else:
-        values = st.from_regex(r"[\w/.~][^-]*", fullmatch=True)
-    return values.flatmap(lambda value: st.sampled_from([[flag, value], [f"{flag}={value}"]]))
-
-
-COMMON_OPTIONS = st.lists(
-    st.one_of([common_forms(flag, settings) for flag, settings in stdio.OPTIONS.items()]),
-    max_size=5,
-).map(lambda options: [word for option in options for word in option])
-
-
-@given(COMMON_OPTIONS)
-def test_common_options_need_no_argparse(argv: list[str]) -> None:
-    options = stdio.parse_quickly(argv)
-    assert options is not None
-    assert options == parse_with_argparse(argv)
 
 
 # -- the connection -----------------------------------------------------------
@@ -406,19 +358,6 @@ def test_a_cancelled_call_is_not_answered(
     assert answers.empty() and catalog.started.empty()
 
 
-def test_a_running_call_notices_its_cancellation(
-    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
-) -> None:
-    send(connection, call(1, n="first"))
-    context = catalog.contexts.get()
-    assert not context.is_cancelled()
-    send(connection, cancel(1))
-    assert context.is_cancelled()
-    catalog.cue.put("too late")
-    send(connection, call(2, quick=True))
-    assert answers.get()["id"] == 2
-
-
 def test_progress_is_sent_before_the_answer(
     connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
 ) -> None:
@@ -433,18 +372,6 @@ def test_progress_is_sent_before_the_answer(
         "params": {"progressToken": "p", "progress": 1, "total": 2, "message": "half done"},
     }
     assert answers.get()["id"] == 1
-
-
-def test_a_free_worker_is_used_again(
-    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
-) -> None:
-    for n in range(5):
-        send(connection, call(n, quick=True))
-        assert answers.get()["id"] == n
-        assert connection.drain(60)
-    assert (
-        connection._workers <= 2
-    )  # a second one starts if the first has not finished its last call yet
 
 
 def test_calls_run_in_parallel(

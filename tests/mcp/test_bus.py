@@ -53,20 +53,6 @@ def post_secret(caller: Caller, thread: str, **fields: Any) -> Any:
 # -- listing ---
 
 
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_annotations_tell_which_tools_write(agent: Caller) -> None:
-    hints = {tool["name"]: tool["annotations"] for tool in agent.catalog.listing()}
-    writers = {name for name, hint in hints.items() if not hint["readOnlyHint"]}
-    assert writers == {"bus_connect", "msg_post"}
-    assert not any(
-        hint.get("destructiveHint") or hint.get("openWorldHint") for hint in hints.values()
-    )
-    assert hints["bus_connect"]["idempotentHint"] is True
-    assert all(
-        tool["inputSchema"]["additionalProperties"] is False for tool in agent.catalog.listing()
-    )
-
-
 # -- joining ---
 
 
@@ -513,15 +499,6 @@ def test_invalid_arguments_are_named_in_the_error(
 ) -> None:
     agent.thread("t")
     assert agent.error(tool, **arguments) == {"error": error}
-
-
-def test_null_is_the_same_as_a_missing_argument(agent: Caller) -> None:
-    null = {"thread_id": None, "ide": None, "after_seq": None}
-    id_ = agent.answer("bus_connect", thread_name="t", **null)["thread"]["thread_id"]
-    none = dict.fromkeys(("role", "id", "metadata", "human_only", "expected_last_seq", "reply_to"))
-    agent.answer("msg_post", thread_id=id_, author="a", content="", **none)
-    (message,) = agent.answer("msg_list", thread_id=id_, after_seq=None, limit=None)["messages"]
-    assert (message["content"], message["role"], message["metadata"]) == ("", "user", None)
 
 
 def test_connecting_creates_a_missing_library_and_reading_reports_it(agent: Caller) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import gc
 import json
 import socket
-import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,9 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 import pytest
-from asgi import raw
 from people import World, listening
 from wire import (
     BOTH,
@@ -39,11 +34,8 @@ from wire import (
     text_of,
 )
 
-from recollect.serve.app import make_app
-from recollect.serve.http.edge import searches_at_once
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.identity.accounts import new_key
-from recollect.serve.mcp import calls, conversation_search, streamable_http
+from recollect.serve.mcp import calls, streamable_http
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.toolsets import PROFILES, Tool, all_tools
 from recollect.settings import LIMITS
@@ -178,12 +170,6 @@ def test_openais_client_is_recognised_only_in_a_handshake(ann: HttpUser) -> None
     )
     tools = ann.post(request, **headers_of(request)).json()["result"]["tools"]
     assert "recall_search" in [tool["name"] for tool in tools]
-
-
-def test_a_failed_initialize_starts_no_session(ann: HttpUser) -> None:
-    answer = ann.post(message("initialize", 1))
-    assert answer.json()["error"]["code"] == -32602
-    assert "mcp-session-id" not in answer.headers
 
 
 # -- content types and invalid messages ---
@@ -330,11 +316,6 @@ def test_a_repeated_header_is_an_error(ann: HttpUser) -> None:
             "/mcp", headers=[*ann.http.headers.items(), *repeated], content=json.dumps(request)
         )
         assert (answer.status_code, code(answer)) == (400, -32020)
-
-
-def test_the_name_header_can_be_base64(ann: HttpUser, probe: Probe) -> None:
-    name = f"=?base64?{base64.b64encode(b'conversation_search').decode()}?="
-    assert ann.ask(call(), **{"Mcp-Name": name}).status_code == 200
 
 
 def test_errors_have_the_http_status_of_the_specification(ann: HttpUser) -> None:
@@ -512,62 +493,6 @@ def test_a_shutdown_cancels_and_answers_running_calls(tmp_path: Path, probe: Pro
 
 
 # -- the direct route ---
-
-
-@pytest.fixture
-def app_without_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """An app whose framework must not be called."""
-    service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=0))
-    app: Any = make_app(service)
-
-    async def framework(*_: object) -> None:
-        raise AssertionError("the framework was called")
-
-    monkeypatch.setattr(app.edge, "app", framework)
-    yield app
-    service.close()
-
-
-@pytest.mark.parametrize(("path", "route"), [("/mcp", "/mcp"), ("/mcp/research", "/mcp/{profile}")])
-def test_the_edge_calls_mcp_directly_and_counts_and_logs_the_request(
-    app_without_framework: Any, caplog: pytest.LogCaptureFixture, path: str, route: str
-) -> None:
-    caplog.set_level("INFO", "recollect.serve")
-    body = json.dumps(initialize()).encode()
-    answer = asyncio.run(
-        raw(
-            app_without_framework,
-            "POST",
-            path,
-            headers=[("content-type", "application/json")],
-            body=body,
-        )
-    )
-    assert answer.status == 200
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.headers["cache-control"] == "no-store"
-    (record,) = [record for record in caplog.records if record.message == "request"]
-    fields = record.fields  # type: ignore[attr-defined]
-    assert (fields["route"], fields["method"], fields["status"]) == (route, "POST", 200)
-    metric = f'recollect_requests_total{{method="POST",route="{route}",status="200"}} 1.0'
-    assert metric in app_without_framework.state.service.metrics.text().decode()
-
-
-def test_errors_on_the_direct_route_have_the_usual_shape(
-    app_without_framework: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = asyncio.run(raw(app_without_framework, "POST", "/mcp/unknown"))
-    assert answer.json["error"]["code"] == "NOT_FOUND"
-
-    def fail(*_: object) -> None:
-        raise ValueError("a secret")
-
-    monkeypatch.setattr(streamable_http, "Caller", fail)
-    answer = asyncio.run(raw(app_without_framework, "POST", "/mcp"))
-    assert (answer.status, answer.json["error"]["code"]) == (500, "INTERNAL_ERROR")
-    assert b"secret" not in answer.body
-    failures = [record for record in caplog.records if record.message == "failed"]
-    assert [record.fields["route"] for record in failures] == ["/mcp"]  # type: ignore[attr-defined]
 
 
 # -- identity ---
@@ -842,84 +767,3 @@ def test_concurrent_calls_are_limited(
         result = answer.json()["result"]
         assert (result["isError"], result["content"][0]["text"]) == (True, text)
     assert (resources.status_code, code(resources)) == (429, -32000)
-
-
-def test_the_number_of_concurrent_searches_is_limited(
-    web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running, most, lock = 0, 0, threading.Lock()
-    # Each search waits until as many run as are allowed.
-    barrier = threading.Barrier(searches_at_once())
-
-    def search(*_: object, **__: object) -> str:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        barrier.wait(TIMEOUT)
-        with lock:
-            running -= 1
-        return "x"
-
-    monkeypatch.setattr(conversation_search, "conversation_search", search)
-    ann = web.new_user()
-    with ThreadPoolExecutor(12) as pool:
-        results = pool.map(lambda _: ann.post(call()), range(12))
-        assert {answer.status_code for answer in results} == {200}
-    assert most == searches_at_once()
-
-
-@pytest.mark.full
-def test_rejected_requests_and_abandoned_sessions_use_bounded_memory(tmp_path: Path) -> None:
-    service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=0))
-    app = make_app(service)
-    text, _ = new_key(service.keys, "ann", "", ("read",))
-    key = ("authorization", f"Bearer {text}")
-    json_ = ("content-type", "application/json")
-    first = json.dumps(initialize()).encode()
-
-    async def status(method: str, *headers: tuple[str, str], body: bytes = b"") -> int:
-        answer = await raw(app, method, "/mcp", headers=[key, *headers], body=body)
-        return int(answer.status)
-
-    async def reject(count: int) -> None:
-        for number in range(count):
-            unknown = ("mcp-session-id", f"{number}")
-            version = ("mcp-protocol-version", "x")
-            for method in ("GET", "HEAD", "DELETE", "OPTIONS", "POST"):
-                await raw(app, method, "/mcp", body=first)  # no key
-            assert await status("GET") == 405
-            assert await status("DELETE") == 400
-            assert await status("POST", json_, body=b"{") == 400
-            assert await status("POST", json_, unknown, body=b"{}") == 404
-            assert await status("POST", json_, version, body=b"{}") == 400
-
-    async def start_sessions(count: int, end: bool) -> None:
-        for _ in range(count):
-            answer = await raw(app, "POST", "/mcp", headers=[key, json_], body=first)
-            if end:
-                session = ("mcp-session-id", answer.headers["mcp-session-id"])
-                assert await status("DELETE", session) == 200
-
-    async def growth(work: Any, *arguments: Any) -> int:
-        gc.collect()
-        before = psutil.Process().memory_info().rss
-        await work(*arguments)
-        gc.collect()
-        return int(psutil.Process().memory_info().rss - before)
-
-    async def measure() -> None:
-        await reject(20)
-        await start_sessions(20, end=True)
-        assert await growth(reject, 100) < 10_000_000  # 1,100 requests
-        assert len(app.state.mcp.sessions) == 0
-        assert await growth(start_sessions, 1_000, True) < 10_000_000
-        assert len(app.state.mcp.sessions) == 0
-        assert await growth(start_sessions, 1_000, False) < 10_000_000
-        await start_sessions(200, end=False)
-        assert len(app.state.mcp.sessions) == LIMITS.mcp_sessions_each_user
-        assert not app.state.mcp.running and not app.state.mcp._tasks
-
-    asyncio.run(measure())
-    app.state.mcp.close()
-    service.close()

@@ -10,8 +10,6 @@ from tool_calls import Caller, MakeCaller
 from websockets.sync.client import connect
 from wire import TIMEOUT, Web, call
 
-from recollect.errors import SearchTimeout
-from recollect.knowledge.api import Knowledge
 from recollect.library import Library
 from recollect.model.audience import MASK
 from recollect.serve.mcp.client_sessions import Session
@@ -129,18 +127,6 @@ def test_a_search_takes_sources_filters_and_an_order(agent: Caller, items: dict[
     assert times == sorted(times, reverse=True)
 
 
-def test_pages_return_every_result_once(agent: Caller, items: dict[str, str]) -> None:
-    results, offset = [], 0
-    while True:
-        page = agent.answer("knowledge_search", query="quagga", limit=2, offset=offset)
-        results += uris(page)
-        if not page["has_more"]:
-            break
-        offset = page["next_offset"]
-    assert page["next_offset"] is None
-    assert len(results) == len(set(results)) == 5
-
-
 def test_numbers_are_clamped_and_arguments_override_preferences(
     make_caller: MakeCaller, items: dict[str, str]
 ) -> None:
@@ -175,21 +161,6 @@ def test_compact_results_have_the_shape_of_deep_research(
         "knowledge_search", query="quagga", shape="compact", sources=["media"]
     )["results"]
     assert media["url"] == "https://v.example/1"
-
-
-def test_a_compact_result_without_a_title_has_the_first_words(
-    agent: Caller, library: Library
-) -> None:
-    library.add_conversation("c1", messages=[{"role": "user", "content": "okapis at night"}])
-    answer = agent.answer("knowledge_search", query="okapis", shape="compact")
-    assert [result["title"] for result in answer["results"]] == ["okapis at night"]
-
-
-def test_a_correction_can_be_turned_off(agent: Caller, items: dict[str, str]) -> None:
-    answer = agent.answer("knowledge_search", query="quaggaz")
-    assert (answer["corrections"], len(uris(answer))) == ({"quaggaz": "quagga"}, 5)
-    as_typed = agent.answer("knowledge_search", query="quaggaz", correct=False)
-    assert ("corrections" in as_typed, uris(as_typed)) == (False, [])
 
 
 @pytest.mark.parametrize(
@@ -256,28 +227,6 @@ def test_a_session_counts_what_it_skips_and_repeats_it_on_request(
     assert "seen" not in again
 
 
-def test_another_passage_of_an_item_that_was_returned_is_new(
-    make_caller: MakeCaller, library: Library
-) -> None:
-    content = "The walrus naps. " * 400 + "\n\n" + "The okapi grazes. " * 400
-    library.knowledge.create("notes", {"title": "Zoo", "content": content})
-    library.knowledge.create("notes", {"title": "Forest", "content": "The okapi hides."})
-    agent = make_caller(session=Session())
-    (zoo,) = uris(agent.answer("knowledge_search", query="walrus"))
-    second = agent.answer("knowledge_search", query="okapi")
-    assert len(second["results"]) == 2
-    assert zoo in uris(second)
-
-
-def test_the_second_page_of_a_session_is_not_empty(
-    make_caller: MakeCaller, items: dict[str, str]
-) -> None:
-    agent = make_caller(session=Session())
-    first = agent.answer("knowledge_search", query="quagga", limit=3)
-    second = agent.answer("knowledge_search", query="quagga", limit=3, offset=first["next_offset"])
-    assert len(set(uris(first)) | set(uris(second))) == 5
-
-
 def test_without_a_session_no_result_is_skipped(agent: Caller, items: dict[str, str]) -> None:
     first, second, third = (
         uris(agent.answer("knowledge_search", query="quagga")) for _ in range(3)
@@ -325,20 +274,6 @@ def test_sessions_remember_over_http_and_websocket(web_on_each_store: Web) -> No
 
 
 # -- reading ---
-
-
-@pytest.mark.parametrize("budget", [200, 300, 1_000])
-def test_siblings_stay_within_the_budget(agent: Caller, library: Library, budget: int) -> None:
-    id_ = library.knowledge.create(
-        "notes", {"title": "Long", "content": LONG + " Here is the quagga. " + LONG}
-    ).id
-    retrieval = {"mode": "chunk_with_siblings", "max_tokens": budget, "query": "quagga"}
-    item = agent.answer("knowledge_get", source="notes", id=id_, retrieval=retrieval)
-    assert "quagga" in item["content"]
-    auto = agent.answer(
-        "knowledge_get", source="notes", id=id_, retrieval={**retrieval, "mode": "auto"}
-    )
-    assert auto["content"] == item["content"]
 
 
 def items_of_every_source(library: Library) -> list[tuple[str, str]]:
@@ -396,14 +331,6 @@ def test_a_small_budget_gets_a_short_text(agent: Caller, library: Library, mode:
             assert 0 < len(item["content"]) <= 20, (source, budget)
 
 
-def test_a_budget_below_one_token_is_refused(agent: Caller, library: Library) -> None:
-    id_ = library.knowledge.create("notes", {"title": "Note", "content": LONG}).id
-    for budget in (0, -3, 0.5):
-        retrieval = {"mode": "chunk", "max_tokens": budget}
-        error = agent.error("knowledge_get", source="notes", id=id_, retrieval=retrieval)
-        assert "retrieval.max_tokens: use 1 or more." in error["error"]
-
-
 def test_a_long_item_is_read_in_parts(agent: Caller, library: Library) -> None:
     id_ = library.knowledge.create("notes", {"title": "Long", "content": LONG}).id
     text, offset = "", 0
@@ -458,19 +385,6 @@ def test_invalid_get_arguments_are_named_in_the_error(
     error = agent.error("knowledge_get", **arguments)["error"]
     assert error.startswith("Invalid arguments for knowledge_get: ")
     assert reason in error
-
-
-def test_a_timeout_is_an_error(
-    agent: Caller, items: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def slow(*_: object, **__: object) -> None:
-        raise SearchTimeout("details")
-
-    monkeypatch.setattr(Knowledge, "search", slow)
-    monkeypatch.setattr(Knowledge, "get", slow)
-    timeout = {"error": "Database operation timeout"}
-    assert agent.error("knowledge_search", query="quagga") == timeout
-    assert agent.error("knowledge_get", source="notes", id="x") == timeout
 
 
 # -- stored text is data ---

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from tool_calls import Caller, MakeCaller
 
-from recollect.errors import SearchTimeout
 from recollect.library import Library
-from recollect.memory.api import Memory
 from recollect.memory.observe import as_document
 from recollect.model.audience import MASK
 from recollect.model.documents import Passage
@@ -77,18 +75,6 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.usefixtures("observed_library")
-@pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_no_invisible_text_reaches_a_model(
-    agent: Caller, tool: str, arguments: dict[str, Any]
-) -> None:
-    result = agent.call(tool, arguments)
-    assert result["isError"] is False
-    assert TAGS[0] not in str(result)
-    if tool != "forget":
-        assert "quagga" in str(result).lower()
-
-
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
 def test_in_a_missing_library_nothing_is_found_or_read(
     make_caller: MakeCaller, user: str, tool: str, arguments: dict[str, Any]
@@ -135,16 +121,6 @@ def test_human_only_messages_are_masked_or_hidden(
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
     text = text_of(make_caller().call("read", arguments))
     assert MASK not in text and "okapi" not in text
-
-
-@pytest.mark.usefixtures("observed_library")
-def test_a_timeout_is_an_error(agent: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow(*_: Any, **__: Any) -> None:
-        raise SearchTimeout("too slow")
-
-    monkeypatch.setattr(Memory, "search", slow)
-    result = agent.call("search", {"query": "quagga"})
-    assert result["isError"] is True and text_of(result) == "Database operation timeout"
 
 
 @pytest.mark.usefixtures("observed_library")

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from recollect.serve.mcp.catalog import Catalog
-from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.toolsets import PROFILES, all_tools
+from recollect.serve.mcp.toolsets import all_tools
 
 BUS = ["bus_connect", "thread_list", "msg_post", "msg_list", "msg_wait", "msg_search"]
 KNOWLEDGE = ["knowledge_search", "knowledge_get"]
@@ -100,16 +99,6 @@ def test_the_default_profile_answers_the_tools_that_it_does_not_list() -> None:
     assert names(Catalog(allowed={"recall", "bus"})) == DEFAULT
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_is_the_same_however_it_is_selected(profile: str) -> None:
-    assert Catalog(profile).listing() == Catalog().variant(profile=profile).listing()
-    for catalog in (
-        Catalog(profile, read_only=True),
-        Catalog().variant(profile=profile, read_only=True),
-    ):
-        assert all(tool["annotations"]["readOnlyHint"] for tool in catalog.listing())
-
-
 def test_a_tool_that_is_not_offered_cannot_be_called() -> None:
     dispatcher = Dispatcher(Catalog(allowed={"conversations"}))
     for name in ("msg_post", "msg.post", "search", "fetch"):
@@ -179,8 +168,3 @@ def test_a_list_costs_few_tokens(
     with capsys.disabled():
         print(f"\ntools/list of the profile {profile}: {cost} tokens")
     assert cost < limit
-
-
-def test_callers_are_agents_by_default() -> None:
-    assert Context().agent
-    assert not Context(agent=False).agent

@@ -9,8 +9,6 @@ from urllib.parse import quote
 import pytest
 from tool_calls import Caller, MakeCaller
 
-from recollect.errors import SearchTimeout
-from recollect.knowledge.api import Knowledge
 from recollect.library import Library
 from recollect.model.audience import MASK
 from recollect.serve.mcp import research_tools
@@ -111,49 +109,6 @@ def test_with_a_base_url_results_link_to_the_console(
     item = caller.answer("fetch", id=result["id"])
     assert (item["id"], item["url"]) == (result["id"], result["url"])
     assert "an apple" in item["text"]
-
-
-def test_no_match_is_an_empty_list(agent: Caller, library: Library) -> None:
-    add(library, "an apple")
-    assert agent.answer("search", query="zebra") == {
-        "results": [],
-        "note": "Nothing mentions “zebra”.",
-    }
-    for query in ('"', "AND", "apple AND (", "*"):
-        agent.answer("search", query=query)
-
-
-@pytest.mark.parametrize("query", [{}, {"query": ""}, {"query": " \t"}, {"query": None}])
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_search_needs_a_query(agent: Caller, library: Library, query: dict[str, Any]) -> None:
-    error = "Invalid arguments for search: query must not be empty"
-    assert agent.error("search", **query) == {"error": error}
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_invalid_arguments_are_named_in_the_error(agent: Caller, library: Library) -> None:
-    for tool, arguments, reason in (
-        ("search", {"query": "x", "user": "bob"}, "Unknown argument: 'user'. Allowed: query, "),
-        ("fetch", {"id": "x", "limit": 5}, "Unknown argument: 'limit'. Allowed: source, id, "),
-        ("search", {"query": ["x"]}, "query: expected a string."),
-        ("fetch", {"id": True}, "id: expected a string."),
-    ):
-        error = agent.error(tool, **arguments)["error"]
-        assert error.startswith(f"Invalid arguments for {tool}: {reason}")
-
-
-def test_a_timeout_is_an_error(
-    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add(library, "an apple")
-
-    def slow(*_: object, **__: object) -> None:
-        raise SearchTimeout("details")
-
-    monkeypatch.setattr(Knowledge, "search", slow)
-    monkeypatch.setattr(Library, "view", slow)
-    assert agent.error("search", query="apple") == {"error": "Database operation timeout"}
-    assert agent.error("fetch", id="c1") == {"error": "Database operation timeout"}
 
 
 def test_notes_and_other_items_are_found_and_fetched(
@@ -278,13 +233,6 @@ def test_a_message_is_fetched_with_its_own_branch(agent: Caller, library: Librar
     assert "second pear" not in text
 
 
-def test_the_window_can_be_configured(make_caller: MakeCaller, library: Library) -> None:
-    add(library, *(f"said {n}" for n in range(20)))
-    for window, count in ((0, 1), (2, 5), (10**9, 20)):
-        caller = make_caller(config={"sibling_window": window})
-        assert len(headings(caller.answer("fetch", id="c1#m10"))) == count
-
-
 def test_a_conversation_is_fetched_from_its_beginning(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,13 +340,6 @@ def test_an_unknown_id_is_an_error(agent: Caller, library: Library, id: str) -> 
     assert len(json.dumps(error)) < 500
 
 
-def test_an_id_with_an_empty_message_part_is_the_conversation(
-    agent: Caller, library: Library
-) -> None:
-    add(library, "an apple")
-    assert "an apple" in agent.answer("fetch", id="c1#")["text"]
-
-
 # -- stored text is data ---
 
 
@@ -409,23 +350,6 @@ def test_no_message_can_imitate_another(agent: Caller, library: Library) -> None
     add(library, "an apple", "a pear", forged, id="c2")
     roles = [line.split(" · ")[1] for line in headings(agent.answer("fetch", id="c2"))]
     assert roles == ["user", "assistant", "user"]
-
-
-def test_the_marker_occurs_in_no_text() -> None:
-    first = research_tools._unused_marker(["a", "b"])
-    assert research_tools._unused_marker(["a", "b"]) == first
-    assert research_tools._unused_marker([first]) != first
-
-
-def test_no_invisible_text_reaches_a_model(agent: Caller, library: Library) -> None:
-    add(library, f"an apple{TAGS} \U0001f3f4{TAGS}", title=f"Fruit{TAGS}", author=f"bob{TAGS}")
-    for tool, arguments in (
-        ("search", {"query": "apple"}),
-        ("fetch", {"id": "c1#m0"}),
-        ("fetch", {"id": f"x{TAGS}"}),
-    ):
-        text = json.dumps(agent.call(tool, arguments), ensure_ascii=False)
-        assert not any(0xE0000 <= ord(c) <= 0xE007F for c in text), text
 
 
 def test_human_only_messages_are_masked_or_hidden(

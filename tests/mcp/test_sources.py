@@ -10,10 +10,8 @@ import pytest
 from tool_calls import Caller
 
 from recollect.library import Library
-from recollect.serve.mcp import resources
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.resources import Address, parse_address
 from recollect.serve.mcp.toolsets import SOURCES
 
 TOOLSETS = ("sources",)
@@ -36,35 +34,6 @@ def ids(answer: Any) -> list[str]:
 
 
 # -- listing ---
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_names_and_hints_are_those_of_the_contract(agent: Caller) -> None:
-    dotted = {
-        tool["name"]
-        for tool in Catalog(toolsets=["sources", "knowledge"], names="dotted").listing()
-    }
-    assert dotted == {
-        "notes.search",
-        "notes.get",
-        "notes.write",
-        "media.search",
-        "media.get",
-        "media.transcript",
-        "chats.search",
-        "chats.get",
-        "characters.search",
-        "characters.get",
-        "prompts.search",
-        "prompts.get",
-        "knowledge.search",
-        "knowledge.get",
-    }
-    writers = [tool.name for tool in SOURCES.tools if not tool.is_read_only]
-    assert writers == ["notes_write"]
-    for tool in agent.catalog.listing():
-        assert tool["annotations"]["readOnlyHint"] is (tool["name"] != "notes_write")
-        assert "output" not in tool
 
 
 # -- notes ---
@@ -95,18 +64,6 @@ def test_notes_can_be_written_found_read_and_changed(agent: Caller) -> None:
     assert whole["content"] == "The okapi sleeps."
     assert agent.answer("notes_search", query="quagga")["results"] == []
     assert agent.answer("notes_write", note_id=note["uri"], keywords=[])["tags"] is None
-
-
-def test_changing_an_outdated_version_is_an_error(agent: Caller) -> None:
-    id_ = agent.answer("notes_write", content="one")["id"]
-    agent.answer("notes_write", note_id=id_, content="two")
-    error = agent.error("notes_write", note_id=id_, content="three", version=1)["error"]
-    assert "version 2" in error
-    assert not error.startswith("Invalid arguments")
-    assert agent.answer("notes_get", note_id=id_, retrieval={"mode": "full"})["content"] == "two"
-    assert agent.error("notes_write", note_id="none", content="x") == {
-        "error": "Note not found: none"
-    }
 
 
 @pytest.mark.parametrize(
@@ -386,23 +343,6 @@ def test_media_types_are_counted(agent: Caller, library: Library) -> None:
     ]
 
 
-def test_a_long_item_is_read_in_parts(
-    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(resources, "PART_LENGTH", 400)
-    text = " ".join(f"word{n}" for n in range(300))
-    uri = f"notes://{create(library, 'notes', title='Long', content=text)}"
-    whole = ""
-    for _ in range(20):
-        part = resource(agent, "resources/read", uri=uri)["result"]["contents"][0]["text"]
-        quotes = [line for line in part.splitlines() if line.startswith("> ")]
-        whole += "".join(line.removeprefix("> ") for line in quotes)
-        if "The next part: " not in part:
-            break
-        uri = part.rsplit("The next part: ", 1)[1]
-    assert whole.replace(" ", "") == text.replace(" ", "")
-
-
 def test_a_key_for_conversations_reads_no_other_resources(agent: Caller, library: Library) -> None:
     id_ = create(library, "notes", title="Stables", content="The quagga sleeps.")
     library.add_conversation("c1", "Animals", messages=[{"role": "user", "content": "x"}])
@@ -432,18 +372,3 @@ def test_a_key_for_conversations_reads_no_other_resources(agent: Caller, library
         agent, "prompts/get", only_notes, name="recall", arguments={"topic": "towers"}
     )["result"]
     assert "chats_search" in prompt["messages"][0]["content"]["text"]
-
-
-@pytest.mark.parametrize("id_", ["a", "a b/c", "a#b?c%d", "ü", "a://b", "types", "?start=3"])
-@pytest.mark.parametrize("message", ["", "m/1#2"])
-def test_an_address_is_the_same_after_a_round_trip_through_its_uri(id_: str, message: str) -> None:
-    for start in (0, 7):
-        address = Address("chats", id_, message, start)
-        assert parse_address(address.uri) == address
-
-
-@pytest.mark.parametrize(
-    "text", ["", "notes", "notes:x", "notes://", "books://x", "notes://x?start=y", "notes://x?a=1"]
-)
-def test_an_invalid_address_is_not_parsed(text: str) -> None:
-    assert parse_address(text) is None
