@@ -90,18 +90,18 @@ def serve(
             announce(server_url(config))
 
         if options.workers == 1:
-            _serve_on(listener, place, config, log_format, on_started)
+            _serve_on(place, config, log_format, 0, listener, on_started)
         else:
             _require_configured_passphrase(place)
             logs.start_logging(log_format)
-            target = partial(_run_worker, place, config, log_format)
+            target = partial(_serve_on, place, config, log_format)
             Supervisor(target, listener, options.workers, on_started).run()
     finally:
         listener.close()
     return 0
 
 
-def _run_worker(
+def _serve_on(
     place: Path | str,
     config: ServiceConfig,
     log_format: str,
@@ -109,22 +109,12 @@ def _run_worker(
     listener: socket.socket,
     on_started: Callable[[], None],
 ) -> None:
-    """Serve in one of several processes."""
-    logs.start_logging(log_format)
-    _serve_on(listener, place, replace(config, worker=number), log_format, on_started)
-
-
-def _serve_on(
-    listener: socket.socket,
-    place: Path | str,
-    config: ServiceConfig,
-    log_format: str,
-    on_started: Callable[[], None],
-) -> None:
+    """Serve in this process, which is one of several if its number is not 0."""
+    config = replace(config, worker=number)
     memory.limit_heaps()
+    logs.start_logging(log_format)
     service = Service(place, config)
     try:
-        logs.start_logging(log_format)
         service.upstream  # noqa: B018 - report bad settings now, not with the first request
         if config.is_first and (config.jwt or service.keys.has_any()):
             _warn_of_unused_settings()

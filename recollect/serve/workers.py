@@ -40,18 +40,19 @@ _STEADY_SECONDS = 60.0
 class _Worker:
     """A process, and how often it had to be started."""
 
+    process: BaseProcess
+    messages: Connection | None
+    """Where it says that it is ready; None once it has."""
+    started_at: float
+
     def __init__(self, number: int) -> None:
         self.number = number
-        self.process: BaseProcess | None = None
-        self.messages: Connection | None = None
         self.is_ready = False
-        self.started_at = 0.0
         self.pause = _SHORTEST_PAUSE
 
     @property
     def handles(self) -> list[Any]:
         """What to wait for: the end of the process, and its message that it is ready."""
-        assert self.process is not None
         handles: list[Any] = [self.process.sentinel]
         if self.messages is not None:
             handles.append(self.messages)
@@ -67,7 +68,8 @@ class Supervisor:
         self._target = target
         self._listener = listener
         self._on_started = on_started
-        self._workers = [_Worker(number) for number in range(count)]
+        self._count = count
+        self._workers: list[_Worker] = []
         self._context = multiprocessing.get_context("spawn")
         self._is_announced = False
 
@@ -76,8 +78,10 @@ class Supervisor:
         # The first signal shuts the workers down, the second one ends them.
         self._stopping = StopSignal(self._terminate)
         try:
-            for worker in self._workers:
+            for number in range(self._count):
+                worker = _Worker(number)
                 self._start(worker)
+                self._workers.append(worker)
             while not self._stopping.is_set():
                 self._supervise()
         finally:
@@ -85,7 +89,7 @@ class Supervisor:
             self._stopping.restore()
 
     def _start(self, worker: _Worker) -> None:
-        messages, sender = self._context.Pipe(duplex=False)
+        worker.messages, sender = self._context.Pipe(duplex=False)
         worker.process = self._context.Process(
             target=_run_worker,
             args=(self._target, worker.number, self._listener, sender),
@@ -93,7 +97,6 @@ class Supervisor:
         )
         worker.process.start()
         sender.close()
-        worker.messages = messages
         worker.is_ready = False
         worker.started_at = time.monotonic()
 
@@ -103,25 +106,19 @@ class Supervisor:
         # A signal handler does not end `wait`, so it ends by itself from time to time.
         wait(handles, timeout=0.5)
         for worker in self._workers:
-            self._read_messages(worker)
-            assert worker.process is not None
+            if worker.messages is not None and worker.messages.poll():
+                with suppress(EOFError):
+                    worker.is_ready = worker.messages.recv() == "ready"
+                worker.messages.close()
+                worker.messages = None
             if not worker.process.is_alive() and not self._stopping.is_set():
                 self._replace(worker)
         if not self._is_announced and all(worker.is_ready for worker in self._workers):
             self._is_announced = True
             self._on_started()
 
-    def _read_messages(self, worker: _Worker) -> None:
-        if worker.messages is None or not worker.messages.poll():
-            return
-        with suppress(EOFError):
-            worker.is_ready = worker.messages.recv() == "ready"
-        worker.messages.close()
-        worker.messages = None
-
     def _replace(self, worker: _Worker) -> None:
         """Restart a worker that died."""
-        assert worker.process is not None
         code = worker.process.exitcode
         if not self._is_announced:
             raise RecollectError(
@@ -143,11 +140,9 @@ class Supervisor:
         if not self._stopping.is_set():
             self._start(worker)
 
-    # -- the end ---
-
     def _terminate(self) -> None:
         for worker in self._workers:
-            if worker.process is not None and worker.process.is_alive():
+            if worker.process.is_alive():
                 worker.process.terminate()
 
     def _stop(self) -> None:
@@ -156,8 +151,6 @@ class Supervisor:
             self._terminate()
         deadline = time.monotonic() + 2 * LIMITS.drain_seconds + 10
         for worker in self._workers:
-            if worker.process is None:
-                continue
             worker.process.join(max(0.0, deadline - time.monotonic()))
             if worker.process.is_alive():
                 worker.process.kill()

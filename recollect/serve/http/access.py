@@ -16,7 +16,6 @@ from fastapi import Depends, Request
 
 from recollect.errors import NotFound
 from recollect.library import Library
-from recollect.serve.http.route_policy import RoutePolicy
 from recollect.serve.http.service import Service
 from recollect.serve.identity.principal import BUS, READ, WRITE, Forbidden, Principal
 from recollect.serve.threads import NO_THREAD
@@ -71,24 +70,12 @@ class Access:
             return
         if self.principal.can_reach(summary):
             return
-        if BUS in self._policy.toolsets:
-            raise NotFound(NO_THREAD)
-        raise NotFound(NO_CONVERSATION)
-
-    @property
-    def _policy(self) -> RoutePolicy:
-        policy: RoutePolicy = self.request.state.policy
-        return policy
-
-    def _library(self, scope: str, toolset: str | None) -> AbstractContextManager[Library]:
-        self.require(scope, toolset)
-        if self.principal.toolsets is None:
-            return self.service.libraries.borrow(self.principal.user)
-        return self._limited_library()
+        raise NotFound(NO_THREAD if BUS in self.request.state.policy.toolsets else NO_CONVERSATION)
 
     @contextmanager
-    def _limited_library(self) -> Iterator[Library]:
-        name = self._policy.document
+    def _library(self, scope: str, toolset: str | None) -> Iterator[Library]:
+        self.require(scope, toolset)
+        name = self.request.state.policy.document
         with self.service.libraries.borrow(self.principal.user) as library:
             if name:
                 id = self.request.path_params.get(name) or self.request.query_params.get(name, "")

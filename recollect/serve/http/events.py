@@ -67,16 +67,17 @@ class Events:
 
     def stream(self, user: str, is_disconnected: IsDisconnected) -> AsyncIterator[bytes]:
         """A stream of server-sent events. Raises TooManyStreams at once, not on first read."""
-        own_streams = 0
-        if user in self._watchers:
-            own_streams = len(self._watchers[user].listeners)
+        own_streams = len(self._watchers[user].listeners) if user in self._watchers else 0
         if len(self) >= LIMITS.streams or own_streams >= LIMITS.streams_each_user:
             raise TooManyStreams("Too many pages are open. Close some to get live updates again.")
         return self._stream(user, is_disconnected)
 
     async def _stream(self, user: str, is_disconnected: IsDisconnected) -> AsyncIterator[bytes]:
         changed = asyncio.Event()
-        watcher = self._listen(user, changed)
+        watcher = self._watchers.setdefault(user, _Watcher())
+        watcher.listeners.add(changed)
+        if watcher.task is None:
+            watcher.task = asyncio.create_task(self._watch(user, watcher), name="recollect-events")
         ends_at = time.monotonic() + MAX_SECONDS
         keep_alive_at = time.monotonic() + KEEP_ALIVE_SECONDS
         try:
@@ -85,34 +86,22 @@ class Events:
             while not self._draining.is_set() and time.monotonic() < ends_at:
                 if await is_disconnected():
                     break
-                try:
+                with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), POLL_SECONDS)
-                except TimeoutError:
-                    if time.monotonic() < keep_alive_at:
-                        continue
-                    yield _KEEP_ALIVE
-                else:
+                if changed.is_set():
                     changed.clear()
                     yield _CHANGED
+                elif time.monotonic() >= keep_alive_at:
+                    yield _KEEP_ALIVE
+                else:
+                    continue
                 keep_alive_at = time.monotonic() + KEEP_ALIVE_SECONDS
         finally:
-            self._stop_listening(user, watcher, changed)
-
-    def _listen(self, user: str, listener: asyncio.Event) -> _Watcher:
-        watcher = self._watchers.setdefault(user, _Watcher())
-        watcher.listeners.add(listener)
-        if watcher.task is None:
-            watcher.task = asyncio.create_task(self._watch(user, watcher), name="recollect-events")
-        return watcher
-
-    def _stop_listening(self, user: str, watcher: _Watcher, listener: asyncio.Event) -> None:
-        watcher.listeners.discard(listener)
-        if watcher.listeners:
-            return
-        if self._watchers.get(user) is watcher:
-            del self._watchers[user]
-        if watcher.task is not None:
-            watcher.task.cancel()
+            watcher.listeners.discard(changed)
+            if not watcher.listeners:
+                if self._watchers.get(user) is watcher:
+                    del self._watchers[user]
+                watcher.task.cancel()
 
     async def _watch(self, user: str, watcher: _Watcher) -> None:
         signal = asyncio.Event()
@@ -126,7 +115,9 @@ class Events:
         try:
             while watcher.listeners and not self._draining.is_set():
                 signal.clear()
-                pause = self._pause()
+                pause = POLL_SECONDS * max(1.0, len(self._watchers) / _WATCHERS_AT_FULL_SPEED)
+                if self._signals.are_live:
+                    pause = RARELY_SECONDS
                 try:
                     version = await run_in_threadpool(self._version, user)
                 except (RecollectError, OSError) as error:
@@ -143,12 +134,6 @@ class Events:
         finally:
             unsubscribe()
             watcher.started.set()
-
-    def _pause(self) -> float:
-        """How long to wait for a signal before the version is read again."""
-        if self._signals.are_live:
-            return RARELY_SECONDS
-        return POLL_SECONDS * max(1.0, len(self._watchers) / _WATCHERS_AT_FULL_SPEED)
 
     def _version(self, user: str) -> object:
         with self._libraries.borrow(user) as library:

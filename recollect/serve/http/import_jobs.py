@@ -161,20 +161,21 @@ class Upload:
 
 
 def _import_job(job: shared.Job, receipts: Mapping[int, Receipt]) -> ImportJob:
+    progress, payload = job.progress, job.payload
     return ImportJob(
-        job.id,
-        job.user,
-        job.payload["name"],
-        job.payload["size"],
-        job.state,
-        job.progress.get("done", 0),
-        job.progress.get("total", 0),
-        job.progress.get("file", ""),
-        tuple(job.payload.get("paths", ())),
-        receipts.get(job.result),
-        job.error,
-        job.created_at,
-        job.finished_at,
+        id=job.id,
+        user=job.user,
+        name=payload["name"],
+        size=payload["size"],
+        state=job.state,
+        done=progress.get("done", 0),
+        total=progress.get("total", 0),
+        file=progress.get("file", ""),
+        paths=tuple(payload.get("paths", ())),
+        receipt=receipts.get(job.result),
+        error=job.error,
+        created_at=job.created_at,
+        finished_at=job.finished_at,
     )
 
 

@@ -41,12 +41,15 @@ class Metrics:
 
     def __init__(self, libraries: Libraries) -> None:
         self._registry = CollectorRegistry()
-        self._requests = self._counter(
-            "recollect_requests_total",
-            "Requests by route, method and status.",
-            "route",
-            "method",
-            "status",
+
+        def counter(name: str, about: str, *labels: str) -> Counter:
+            return Counter(f"recollect_{name}_total", about, labels, registry=self._registry)
+
+        def gauge(name: str, about: str) -> Gauge:
+            return Gauge(f"recollect_{name}", about, registry=self._registry)
+
+        self._requests = counter(
+            "requests", "Requests by route, method and status.", "route", "method", "status"
         )
         self._seconds = Histogram(
             "recollect_request_seconds",
@@ -55,36 +58,22 @@ class Metrics:
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self.in_flight = self._gauge("recollect_requests_in_flight", "Requests in progress.")
-        self.open_streams = self._gauge(
-            "recollect_open_streams", "Open event streams and WebSockets."
+        self.in_flight = gauge("requests_in_flight", "Requests in progress.")
+        self.open_streams = gauge("open_streams", "Open event streams and WebSockets.")
+        self.auth_failures = counter(
+            "auth_failures", "Requests with a missing or invalid credential."
         )
-        self.auth_failures = self._counter(
-            "recollect_auth_failures_total", "Requests with a missing or invalid credential."
+        self.rate_limited = counter("rate_limited", "Requests rejected by a rate limit.", "group")
+        self.saved_messages = counter(
+            "saved_messages", "Messages saved while talking to a model, by interface.", "interface"
         )
-        self.rate_limited = self._counter(
-            "recollect_rate_limited_total", "Requests rejected by a rate limit.", "group"
+        self.upstream_failures = counter(
+            "upstream_failures", "Requests the model server did not answer."
         )
-        self.saved_messages = self._counter(
-            "recollect_saved_messages_total",
-            "Messages saved while talking to a model, by interface.",
-            "interface",
+        self.not_recorded = counter(
+            "not_recorded", "Messages to or from the model that could not be saved."
         )
-        self.upstream_failures = self._counter(
-            "recollect_upstream_failures_total", "Requests the model server did not answer."
-        )
-        self.not_recorded = self._counter(
-            "recollect_not_recorded_total",
-            "Messages to or from the model that could not be saved.",
-        )
-        open_libraries = self._gauge("recollect_open_libraries", "Open libraries.")
-        open_libraries.set_function(lambda: len(libraries))
-
-    def _counter(self, name: str, description: str, *labels: str) -> Counter:
-        return Counter(name, description, labels, registry=self._registry)
-
-    def _gauge(self, name: str, description: str) -> Gauge:
-        return Gauge(name, description, registry=self._registry)
+        gauge("open_libraries", "Open libraries.").set_function(lambda: len(libraries))
 
     def watch(
         self,
@@ -126,11 +115,10 @@ class StateCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         yield from self._job_metrics()
-        unembedded = self._count_unembedded()
         yield GaugeMetricFamily(
             "recollect_unembedded_messages",
             "Messages without a vector in the libraries that this server has open.",
-            value=unembedded,
+            value=self._count_unembedded(),
         )
         yield from self._pool_metrics()
 
@@ -148,9 +136,8 @@ class StateCollector(Collector):
         except RecollectError:
             return
         for kind, count in counts.items():
-            jobs.add_metric([kind, "waiting"], count.waiting)
-            jobs.add_metric([kind, "running"], count.running)
-            jobs.add_metric([kind, "failed"], count.failed)
+            for state in ("waiting", "running", "failed"):
+                jobs.add_metric([kind, state], getattr(count, state))
             oldest.add_metric([kind], count.oldest_seconds)
         yield jobs
         yield oldest
@@ -175,42 +162,51 @@ class StateCollector(Collector):
         connections.add_metric(["idle"], idle)
         connections.add_metric(["busy"], statistics.get("pool_size", 0) - idle)
         yield connections
-        yield GaugeMetricFamily(
-            "recollect_database_connections_limit",
-            "Connections that this server may have.",
-            value=statistics.get("pool_max", 0),
-        )
-        yield GaugeMetricFamily(
-            "recollect_database_waiting",
-            "Transactions that wait for a connection.",
-            value=statistics.get("requests_waiting", 0),
-        )
-        for name, help, key, unit in _POOL_COUNTERS:
-            yield CounterMetricFamily(name, help, value=statistics.get(key, 0) / unit)
+        for family, name, about, key, unit in _POOL:
+            value = statistics.get(key, 0) / unit
+            yield family(f"recollect_database_{name}", about, value=value)
 
 
-_POOL_COUNTERS = (
-    ("recollect_database_transactions", "Transactions.", "requests_num", 1),
+_POOL: tuple[tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str, str, int], ...] = (
     (
-        "recollect_database_waits",
+        GaugeMetricFamily,
+        "connections_limit",
+        "Connections that this server may have.",
+        "pool_max",
+        1,
+    ),
+    (
+        GaugeMetricFamily,
+        "waiting",
+        "Transactions that wait for a connection.",
+        "requests_waiting",
+        1,
+    ),
+    (CounterMetricFamily, "transactions", "Transactions.", "requests_num", 1),
+    (
+        CounterMetricFamily,
+        "waits",
         "Transactions that had to wait for a connection.",
         "requests_queued",
         1,
     ),
     (
-        "recollect_database_wait_seconds",
+        CounterMetricFamily,
+        "wait_seconds",
         "Time that transactions waited for a connection.",
         "requests_wait_ms",
         1000,
     ),
     (
-        "recollect_database_failed_waits",
+        CounterMetricFamily,
+        "failed_waits",
         "Transactions that got no connection in time.",
         "requests_errors",
         1,
     ),
     (
-        "recollect_database_connection_failures",
+        CounterMetricFamily,
+        "connection_failures",
         "Attempts to connect that failed.",
         "connections_errors",
         1,

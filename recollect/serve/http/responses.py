@@ -164,21 +164,21 @@ def error_response(error: Exception, scope: Scope) -> Response:
 
 
 def to_problem(error: Exception) -> Problem:
-    match error:
-        case Problem():
-            return error
-        case HTTPException():
-            return _from_http_exception(error)
-        case RequestValidationError():
-            return _from_validation_error(error)
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, HTTPException):
+        status, message = error.status_code, str(error.detail)
+        phrase = HTTPStatus(status).phrase
+        if message == phrase:
+            message = DEFAULT_MESSAGES.get(status, f"{phrase}.")
+        return Problem(400 if status == 422 else status, message, headers=error.headers)
+    if isinstance(error, RequestValidationError):
+        return _from_validation_error(error)
     status = _status(error)
     if status < 500:
         return Problem(status, str(error))
     message = DEFAULT_MESSAGES.get(status) or _PUBLIC_MESSAGES.get(type(error)) or str(error)
-    retry_after = None
-    if status == 503:
-        retry_after = RETRY_SECONDS
-    return Problem(status, message, retry_after=retry_after)
+    return Problem(status, message, retry_after=RETRY_SECONDS if status == 503 else None)
 
 
 def is_unexpected(error: Exception) -> bool:
@@ -208,16 +208,6 @@ def _is_disk_full(error: BaseException | None) -> bool:
     return _is_disk_full(error.__cause__)
 
 
-def _from_http_exception(error: HTTPException) -> Problem:
-    status, message = error.status_code, str(error.detail)
-    phrase = HTTPStatus(status).phrase
-    if message == phrase:
-        message = DEFAULT_MESSAGES.get(status, f"{phrase}.")
-    if status == 422:
-        status = 400
-    return Problem(status, message, headers=error.headers)
-
-
 def _from_validation_error(error: RequestValidationError) -> Problem:
     """Name each invalid field and what is wrong with it, without repeating its value."""
     fields = []
@@ -231,56 +221,47 @@ def _from_validation_error(error: RequestValidationError) -> Problem:
     return Problem(400, truncate(message, 1000), fields=fields)
 
 
-_FIELD_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["name", "problem"],
-    "properties": {
-        "name": {"type": "string", "description": "The parameter or body field."},
-        "problem": {"type": "string", "description": "What is wrong with it."},
-    },
-}
-_DETAILS_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["status_code", "path"],
-    "properties": {
-        "status_code": {"type": "integer", "description": "The HTTP status."},
-        "path": {"type": "string", "description": "The path of the request."},
-        "fields": {
-            "type": "array",
-            "description": "The invalid fields, for validation errors.",
-            "items": _FIELD_SCHEMA,
-        },
-    },
-}
-ERROR_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "description": "An error. All routes return errors with this body.",
-    "required": ["success", "detail", "error", "request_id"],
-    "properties": {
-        "success": {"type": "boolean", "const": False},
-        "detail": {"type": "string", "description": "What went wrong and what to do."},
-        "error": {
-            "type": "object",
-            "required": ["code", "message", "details", "timestamp", "retry_after"],
-            "properties": {
-                "code": {
-                    "type": "string",
-                    "description": "A stable code for programs.",
-                    "examples": sorted(CODES.values()),
-                },
-                "message": {"type": "string", "description": "Same as `detail`."},
-                "details": _DETAILS_SCHEMA,
-                "timestamp": {"type": "string", "format": "date-time"},
-                "retry_after": {
-                    "type": ["integer", "null"],
-                    "description": "Seconds to wait before retrying, if retrying can help.",
-                },
-            },
-        },
-        "request_id": {
-            "type": "string",
-            "description": "Identifies the request in the server log (also `X-Request-ID`).",
-        },
-    },
-}
+def _object(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": list(required), "properties": properties}
+
+
+def _field(type_: str | list[str], description: str, **more: Any) -> dict[str, Any]:
+    return {"type": type_, "description": description, **more}
+
+
+_FIELDS = _object(
+    "name",
+    "problem",
+    name=_field("string", "The parameter or body field."),
+    problem=_field("string", "What is wrong with it."),
+)
+ERROR_SCHEMA: dict[str, Any] = _object(
+    "success",
+    "detail",
+    "error",
+    "request_id",
+    success={"type": "boolean", "const": False},
+    detail=_field("string", "What went wrong and what to do."),
+    error=_object(
+        "code",
+        "message",
+        "details",
+        "timestamp",
+        "retry_after",
+        code=_field("string", "A stable code for programs.", examples=sorted(CODES.values())),
+        message=_field("string", "Same as `detail`."),
+        details=_object(
+            "status_code",
+            "path",
+            status_code=_field("integer", "The HTTP status."),
+            path=_field("string", "The path of the request."),
+            fields=_field("array", "The invalid fields, for validation errors.", items=_FIELDS),
+        ),
+        timestamp={"type": "string", "format": "date-time"},
+        retry_after=_field(
+            ["integer", "null"], "Seconds to wait before retrying, if retrying can help."
+        ),
+    ),
+    request_id=_field("string", "Identifies the request in the server log (also `X-Request-ID`)."),
+) | {"description": "An error. All routes return errors with this body."}
 """The error body as a JSON schema for OpenAPI."""

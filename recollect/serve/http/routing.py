@@ -48,6 +48,7 @@ _TOO_DEEP = f"The body is nested more than {LIMITS.nesting} levels deep."
 
 
 _CONTRACT_MARK = "route_of_contract"
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -107,29 +108,23 @@ class DeferredRoute(APIRoute):
                 super().__init__(self.path, self.endpoint, **options)
         return object.__getattribute__(self, name)
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handler = self._checked_handler(super().get_route_handler())
-
+    def get_route_handler(self) -> Handler:
+        handler = super().get_route_handler()
+        if self.include_in_schema and OPENAI not in self.tags:
+            handler = self._strict(handler)
         policy = policy_of(self.endpoint)
         # The answers of a model say nothing of the library.
-        if policy is None or policy.scope != WRITE or policy.rate_limit == CHAT:
-            return handler
+        if policy is not None and policy.scope == WRITE and policy.rate_limit != CHAT:
+            handler = _without_stored_text(handler)
+        return handler
 
-        async def limited_handler(request: Request) -> Response:
-            return _readable_response(request, await handler(request))
-
-        return limited_handler
-
-    def _checked_handler(
-        self, handler: Callable[[Request], Coroutine[Any, Any, Response]]
-    ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        if not self.include_in_schema or OPENAI in self.tags:
-            return handler
+    def _strict(self, handler: Handler) -> Handler:
+        """Refuse what the route would ignore."""
         is_of_contract = hasattr(self.endpoint, _CONTRACT_MARK)
         names = query_names(self)
         reads_body = self.body_field is not None or "requestBody" in (self.openapi_extra or {})
 
-        async def checked_handler(request: Request) -> Response:
+        async def handle(request: Request) -> Response:
             if not is_of_contract:
                 check_query(request, names)
             if not reads_body:
@@ -140,13 +135,22 @@ class DeferredRoute(APIRoute):
                 body = self.body_field and self.body_field.field_info.annotation
                 raise RequestValidationError(explain_unknown_fields(error.errors(), body)) from None
 
-        return checked_handler
+        return handle
 
 
-def _readable_response(request: Request, response: Response) -> Response:
-    """What a key may see that writes and may not read: ids and numbers, no stored text."""
-    if READ in request.state.principal.scopes or not response.body:
-        return response
+def _without_stored_text(handler: Handler) -> Handler:
+    """A key that writes and may not read sees ids and numbers, no stored text."""
+
+    async def handle(request: Request) -> Response:
+        response = await handler(request)
+        if READ in request.state.principal.scopes or not response.body:
+            return response
+        return _only_ids(response)
+
+    return handle
+
+
+def _only_ids(response: Response) -> Response:
     if response.media_type != "application/json":
         raise Forbidden("This key may not read, so it gets no pages.")
     return json_response(_without_text(json.loads(bytes(response.body))), response.status_code)
@@ -163,7 +167,7 @@ def _without_text(value: Any) -> Any:
 class JsonRoute(DeferredRoute):
     """A route that accepts only strict JSON with the right content type."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handler:
         handler = super().get_route_handler()
 
         async def strict_handler(request: Request) -> Response:
@@ -259,19 +263,9 @@ def clamp_page(limit: int, offset: int) -> tuple[int, int]:
     return clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
 
 
-def created_or_existing(model: Any, existing: str) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI responses of a request that creates something unless it already exists."""
-    return {
-        201: {"model": model, "description": "Created."},
-        200: {"model": model, "description": existing},
-    }
-
-
 def created_status(created: bool) -> int:
     """The status of such a response."""
-    if created:
-        return 201
-    return 200
+    return 201 if created else 200
 
 
 def one_value(value: str | None, alias: str | None, name: str, alias_name: str) -> str | None:

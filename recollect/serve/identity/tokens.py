@@ -36,7 +36,6 @@ from recollect.settings import LIMITS
 log = logging.getLogger(__name__)
 
 PublicKey = RSAPublicKey | EllipticCurvePublicKey
-Fetch = Callable[[str], bytes]
 
 MIN_RSA_BITS = 2048
 CLOCK_SKEW_SECONDS = 30.0
@@ -56,11 +55,10 @@ class Tokens:
         settings: JwtSettings,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
-        fetch: Fetch | None = None,
     ) -> None:
         self._settings = settings
         self._now = now
-        self._keyring = _load_keyring(settings.keys, clock, fetch or _fetch)
+        self._keyring = Keyring(settings.keys, clock)
 
     def principal(self, token: str) -> Principal:
         """The principal of a token. Raises BadToken."""
@@ -175,83 +173,59 @@ class _Key:
     key: PublicKey
 
 
-class _FixedKeys:
-    """Keys read once from a file."""
+class Keyring:
+    """The keys of a file, or of a URL: those are cached, and fetched again when they are old or a
+    token names an unknown key."""
 
-    def __init__(self, keys: list[_Key]) -> None:
-        self._keys = keys
-
-    def find(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
-        return _matching_keys(self._keys, key_id, algorithm)
-
-
-class _RemoteKeys:
-    """Keys fetched from a URL, cached, and fetched again when a token names an unknown key."""
-
-    def __init__(self, url: str, clock: Callable[[], float], fetch: Fetch) -> None:
-        self._url = url
-        self._clock = clock
-        self._fetch = fetch
+    def __init__(self, source: str, clock: Callable[[], float]) -> None:
+        self._url = ""
         self._keys: list[_Key] = []
+        self._clock = clock
         self._attempted_at = -math.inf
         self._fetched_at = -math.inf
         self._lock = threading.Lock()
+        if re.match(r"https?://", source, re.IGNORECASE):
+            host = urlsplit(source).hostname or ""
+            if not source.lower().startswith("https://") and not is_loopback(host):
+                raise InvalidInput(
+                    "RECOLLECT_JWT_KEYS must be an https:// URL: anyone who can change the keys in "
+                    "transit could sign tokens."
+                )
+            self._url = source
+        elif source:
+            self._keys = _load_file(source)
 
     def find(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
-        if not self._keys or (self._is_stale(key_id, algorithm) and self._may_retry()):
-            self._refresh()
-        if not self._keys:
-            raise StoreUnavailable("The keys that verify tokens cannot be fetched.")
-        return _matching_keys(self._keys, key_id, algorithm)
+        """The keys for an algorithm. A token or key without an id matches any."""
+        if self._url:
+            is_old = self._clock() - self._fetched_at > MAX_AGE_SECONDS
+            if is_old or not self._matching(key_id, algorithm):
+                self._refresh()
+            if not self._keys:
+                raise StoreUnavailable("The keys that verify tokens cannot be fetched.")
+        return self._matching(key_id, algorithm)
 
-    def _is_stale(self, key_id: str | None, algorithm: str) -> bool:
-        if self._clock() - self._fetched_at > MAX_AGE_SECONDS:
-            return True
-        return not _matching_keys(self._keys, key_id, algorithm)
-
-    def _may_retry(self) -> bool:
-        return self._clock() - self._attempted_at > RETRY_SECONDS
+    def _matching(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
+        return [
+            key.key
+            for key in self._keys
+            if key.algorithm == algorithm and (key_id is None or key.id in (None, key_id))
+        ]
 
     def _refresh(self) -> None:
         """Fetch the keys. Wait for a fetch in another thread only if there are no keys yet."""
         if not self._lock.acquire(blocking=not self._keys):
             return
         try:
-            if not self._may_retry():
+            if self._clock() - self._attempted_at <= RETRY_SECONDS:
                 return
             self._attempted_at = self._clock()
-            self._keys = _parse_jwks(self._fetch(self._url))
+            self._keys = _parse_jwks(_fetch(self._url))
             self._fetched_at = self._attempted_at
         except Exception as error:  # whatever is wrong with the reply, the old keys stay in use
             log.warning("Cannot fetch the keys that verify tokens: %s", type(error).__name__)
         finally:
             self._lock.release()
-
-
-def _matching_keys(keys: list[_Key], key_id: str | None, algorithm: str) -> list[PublicKey]:
-    """The keys for an algorithm. A token or key without an id matches any."""
-    return [
-        key.key
-        for key in keys
-        if key.algorithm == algorithm and (key_id is None or key.id in (None, key_id))
-    ]
-
-
-def _load_keyring(
-    source: str, clock: Callable[[], float], fetch: Fetch
-) -> _FixedKeys | _RemoteKeys:
-    if not source:
-        return _FixedKeys([])
-    if re.match(r"https?://", source, re.IGNORECASE):
-        if not source.lower().startswith("https://") and not is_loopback(
-            urlsplit(source).hostname or ""
-        ):
-            raise InvalidInput(
-                "RECOLLECT_JWT_KEYS must be an https:// URL: anyone who can change the keys in "
-                "transit could sign tokens."
-            )
-        return _RemoteKeys(source, clock, fetch)
-    return _FixedKeys(_load_file(source))
 
 
 def _load_file(name: str) -> list[_Key]:
