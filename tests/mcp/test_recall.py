@@ -109,7 +109,7 @@ def test_nothing_found_is_stated_plainly_with_the_nearest_apart(
     agent: Caller, garden: Library
 ) -> None:
     answer = text(agent, "recall_search", query="zxqvy")
-    assert answer.startswith("Nothing found for 'zxqvy'.\nNo message mentions “zxqvy”.")
+    assert answer.startswith("Nothing found for 'zxqvy'.\nNothing mentions “zxqvy”.")
     head, nearest = answer.split("Closest, but probably unrelated:")
     assert "[" not in head
     assert sorted(re.findall(r"\[(9f2a77..)\]", nearest)) == ["9f2a77c1", "9f2a77c2"]
@@ -129,14 +129,14 @@ def test_words_that_occur_nowhere_are_named_before_the_results(
     agent: Caller, garden: Library
 ) -> None:
     answer = text(agent, "recall_search", query="zxqvy tomatoes")
-    assert answer.startswith("No message mentions “zxqvy”.\n[9f2a77")
+    assert answer.startswith("Nothing mentions “zxqvy”.\n[9f2a77")
 
 
 def test_weak_hits_are_only_the_closest(agent: Caller, garden: Library) -> None:
     query = "which broker did we choose for the zxqvy drone fleet to fly tomatoes"
     answer = text(agent, "recall_search", query=query)
     assert answer.startswith("Nothing found for 'which broker")
-    assert "No message mentions" in answer
+    assert "Nothing mentions" in answer
     assert "Tomatoes need salt." in answer.split("Closest, but probably unrelated:")[1]
 
 
