@@ -391,7 +391,7 @@ def test_index_waits_for_another_process_and_then_indexes(imported_run: Any, pla
 def test_interrupted_indexing_resumes(
     imported_run: Any, more: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object) -> None:
+    def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

@@ -70,7 +70,7 @@ def test_the_python_sdk_lists_and_calls_the_tool(home: Path, mode: str, version:
         "version": version,
         "tools": ["conversation_search"],
         "match": (BLOCK, False),
-        "failure": ("Error: Invalid limit: expected an integer.", True),
+        "failure": ("Error: Invalid limit: expected a number.", True),
         "unknown_tool": -32602,
     }
 

@@ -68,7 +68,7 @@ def test_a_search_for_mentions_of_a_time_that_takes_too_long_is_no_error(
     def take_too_long(*arguments: object) -> bool:
         raise SearchTimeout("too long")
 
-    monkeypatch.setattr(type(diary._store), "has_match", take_too_long)
+    monkeypatch.setattr("recollect.store.sql.store.SqlStore.has_match", take_too_long)
     assert [hit.message_id for hit in search(diary, "2026-03-03").hits] == ["2026-03-03"]
 
 
