@@ -8,8 +8,8 @@ The tense, the person and preferences are recognized in English only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache, lru_cache
+from collections.abc import Set
+from functools import cache
 from itertools import chain
 
 from recollect.language.detection import language_of
@@ -45,13 +45,14 @@ _WORDS = {
 }
 
 
-@lru_cache(maxsize=1 << 16)
-def word_traits(word: str) -> int:
-    """The traits of a word, whatever is asked."""
-    traits = sum(trait for trait, words in _WORDS.items() if word in words)
-    if word in ENGLISH.statement_words:
-        traits |= LIKING
-    if word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST:
+def traits_of(words: Set[str]) -> int:
+    """The traits of a text with these words, if one of them is in the first person."""
+    if FIRST_PERSON_WORDS.isdisjoint(words):
+        return 0
+    traits = sum(trait for trait, of_trait in _WORDS.items() if not of_trait.isdisjoint(words))
+    if not traits & PAST and any(
+        word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST for word in words
+    ):
         traits |= PAST
     return traits
 
@@ -71,7 +72,7 @@ class AnswerType:
         if asks_for_number:
             self.words |= _numbers(language)
 
-    def trait(self, words: Sequence[str]) -> int:
+    def trait(self, words: Set[str]) -> int:
         """ANSWER if these words may be an answer."""
         if not self.has_type:
             return 0

@@ -15,7 +15,12 @@ from recollect.language.terminal_codes import without_terminal_codes
 from recollect.language.text import tokens, transcribed
 from recollect.language.when import date_words
 from recollect.model.kinds import OBSERVATION, PREFERENCE
-from recollect.search.answers import FIRST_PERSON_WORDS, AnswerType, word_traits
+from recollect.search.answers import (
+    FIRST_PERSON,
+    FIRST_PERSON_WORDS,
+    AnswerType,
+    traits_of,
+)
 from recollect.search.queries.terms import DATE_WORDS, Form, RankingQuery, Term
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate
@@ -156,8 +161,8 @@ class _Reader:
         self.is_question = query.intent == QUESTION
         self.answer = AnswerType(query.text) if self.is_question else None
         self.symbols = {} if self.is_question else _words_with_symbols(query)
-        self.labels: dict[str, list[str]] = {}
-        """The words of titles, authors and dates, of which many are the same."""
+        self.labels: dict[str, tuple[int, ...]] = {}
+        """The terms in titles, authors and dates, of which many are the same."""
         self.days: dict[date, str] = {}
         self.has_dates = _has_date_terms(query)
         self.phrase = ""
@@ -170,11 +175,10 @@ class _Reader:
         if len(content) > LIMITS.ranked_characters:
             content = ranked_part(content, self.terms)
         words = tokens(content)
-        title = self._label(candidate.indexed_title)
-        metadata = self._label(self._metadata(candidate))
-        matches = self._matches(words)
-        scored.title_terms = tuple(sorted({entry.term for _, entry in self._matches(title)}))
-        scored.metadata_terms = tuple(sorted({entry.term for _, entry in self._matches(metadata)}))
+        different = set(words)
+        matches = self._matches(words, different)
+        scored.title_terms = self._label_terms(candidate.indexed_title)
+        scored.metadata_terms = self._label_terms(self._metadata(candidate))
         scored.words = len(words)
         positions = [(position, entry.term) for position, entry in matches]
         counts: dict[int, int] = {}
@@ -186,10 +190,17 @@ class _Reader:
             scored.close = self._closeness(positions)
         scored.text_score, window = self._best_window(scored, positions)
         if self.phrase:
-            scored.has_phrase = _has_phrase(self.phrase, words) or _has_phrase(self.phrase, title)
+            scored.has_phrase = _has_phrase(self.phrase, words) or _has_phrase(
+                self.phrase, tokens(candidate.indexed_title)
+            )
         if self.answer is not None:
-            start = window * _WINDOW_WORDS
-            self._set_traits(scored, words[start : start + _WINDOW_WORDS], self.answer)
+            if len(words) > _WINDOW_WORDS:
+                words = words[window * _WINDOW_WORDS :][:_WINDOW_WORDS]
+                different = set(words)
+            scored.traits = traits_of(different) | self.answer.trait(different)
+            if scored.traits & FIRST_PERSON:
+                count = sum([word in FIRST_PERSON_WORDS for word in words])
+                scored.first_person = count / len(words)
             return
         if len(counts) > 1:
             scored.adjacent = self._adjacency(positions)
@@ -201,12 +212,12 @@ class _Reader:
             typed |= {number for number, word in self.symbols.items() if word in folded}
         scored.typed_terms = tuple(typed)
 
-    def _matches(self, words: Sequence[str]) -> list[tuple[int, _Entry]]:
+    def _matches(self, words: Sequence[str], different: set[str]) -> list[tuple[int, _Entry]]:
         """The terms in a text, each with its position, in order."""
         entries = self.entries
-        found = self.first_words.intersection(words)
+        found = self.first_words & different
         if self.prefixes:
-            found, entries = self._with_unfinished(words, found)
+            found, entries = self._with_unfinished(different, found)
         if not found:
             return []
         return [
@@ -218,20 +229,23 @@ class _Reader:
         ]
 
     def _with_unfinished(
-        self, words: Sequence[str], found: frozenset[str]
+        self, different: set[str], found: frozenset[str]
     ) -> tuple[frozenset[str], dict[str, list[_Entry]]]:
         """The words that begin with an unfinished word are forms of it, too."""
         entries = {word: list(self.entries[word]) for word in found}
-        for word in set(words):
+        for word in different:
             for prefix, of_prefix in self.prefixes.items():
                 if word.startswith(prefix):
                     entries.setdefault(word, []).extend(of_prefix)
         return frozenset(entries), entries
 
-    def _label(self, text: str) -> list[str]:
-        if text not in self.labels:
-            self.labels[text] = tokens(text)
-        return self.labels[text]
+    def _label_terms(self, label: str) -> tuple[int, ...]:
+        """The terms in a title, or in an author's name and a date."""
+        if label not in self.labels:
+            words = tokens(label)
+            matches = self._matches(words, set(words))
+            self.labels[label] = tuple(sorted({entry.term for _, entry in matches}))
+        return self.labels[label]
 
     def _metadata(self, candidate: Candidate) -> str:
         """The author, also in letters without umlauts, and the date if the query has one."""
@@ -269,17 +283,6 @@ class _Reader:
             if score > best:
                 best, best_window = score, window
         return best, best_window
-
-    def _set_traits(
-        self, scored: ScoredCandidate, window: Sequence[str], answer: AnswerType
-    ) -> None:
-        traits = answer.trait(window)
-        if not FIRST_PERSON_WORDS.isdisjoint(window):
-            for word in set(window):
-                traits |= word_traits(word)
-            count = sum(map(FIRST_PERSON_WORDS.__contains__, window))
-            scored.first_person = count / len(window)
-        scored.traits = traits
 
     # -- pairs of adjacent terms of the query ---
 
