@@ -23,8 +23,8 @@ from recollect.search.evidence import UNRELATED
 from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.interpretation import Interpretation
 from recollect.search.queries.query_filter import MOST_AUTHORS, NO_NAME
+from recollect.search.queries.query_terms import is_too_short, unfinished_word
 from recollect.search.queries.terms import Term, form_name
-from recollect.search.queries.topics import is_too_short, unfinished_word
 from recollect.store.base import Store
 
 _BEST = 5  # hits that are read for the spelling of a word

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
-from recollect.language.languages import Language
-from recollect.language.queries.intent import (
-    identifiers,
-    is_identifier,
-)
+from recollect.language.detection import unspaced_language
+from recollect.language.languages import ENGLISH, Language
+from recollect.language.queries.intent import KEYWORDS, classify, identifiers, is_identifier
 from recollect.language.queries.query import Query
-from recollect.language.queries.query_tree import Node, words
-from recollect.language.spellings import other_spellings, separate_words
-from recollect.language.text import fold, is_unspaced, tokens
-from recollect.language.words import synonyms
-from recollect.model.search import SearchOptions
-from recollect.search.queries.forms import with_other_forms
-from recollect.search.queries.terms import (
-    WEAK,
-    Form,
-    Term,
-    term_weight,
-    weighted,
-    weighted_term,
+from recollect.language.queries.query_tree import Word, words
+from recollect.language.spellings import (
+    joined_word,
+    other_spellings,
+    parts_that_stand_alone,
+    separate_words,
 )
-from recollect.search.queries.topics import query_topic
+from recollect.language.text import fold, is_unspaced, tokens
+from recollect.language.when import period_words
+from recollect.language.words import content_words, synonyms
+from recollect.search.queries.forms import with_other_forms
+from recollect.search.queries.terms import WEAK, Form, Term, weighted, weighted_term
 from recollect.store.base import Store
+
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\W*$", re.IGNORECASE)
+_KATAKANA_WORD = re.compile(r"[\u30a1-\u30fa\u30fc]{3,}")
+_MIN_PART_LETTERS = 3  # of an identifier
+_MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
 
 def query_terms(
@@ -39,15 +41,26 @@ def query_terms(
     """
     if query.node is None:
         return ()
-    if query.plain:
-        terms = _plain_terms(query, store, typing)
-    else:
-        terms = _typed_terms(query.node)
+    if not query.plain:
+        typed = {(tuple(tokens(word.text)), word.prefix): word for word in words(query.node)}
+        exact_terms = [
+            Term((form,), prefix, exact=is_identifier(word.text))
+            for (form, prefix), word in typed.items()
+            if form
+        ]
+        return tuple(_without_accidental_pairs(weighted(exact_terms, store)))
+    forms, exact, prefix = _topic(query, typing)
+    terms = _inflected_terms(forms, store, query.language)
+    for form in exact:  # its parts stay terms of their own, which match less
+        if len(form) > 1:
+            terms.append(Term((form,), exact=True))
+        else:
+            terms = [t._replace(exact=t.exact or t.forms[0] == form) for t in terms]
+    if prefix:
+        terms.append(Term((tuple(tokens(prefix)),), prefix=True))
     terms = _without_accidental_pairs(weighted(terms, store))
-    if query.plain:
-        terms, weak_terms = with_other_forms(terms, store, query, is_english)
-        terms += _synonym_terms(terms, store, query) + weak_terms
-    return tuple(terms)
+    terms, weak_terms = with_other_forms(terms, store, query, is_english)
+    return (*terms, *_synonym_terms(terms, store, query), *weak_terms)
 
 
 def inflected_term(word: str, store: Store, language: Language) -> Term:
@@ -56,37 +69,132 @@ def inflected_term(word: str, store: Store, language: Language) -> Term:
     return weighted_term(term, store)
 
 
-def may_correct(query: Query, options: SearchOptions) -> bool:
-    """Whether misspelled words of a query are corrected."""
-    return query.plain and options.correct and '"' not in query.rest
+# -- what a query is about ---
 
 
-def _plain_terms(query: Query, store: Store, typing: bool) -> list[Term]:
-    topic = query_topic(query, typing)
-    terms = _inflected_terms(topic.forms, store, query.language)
-    for identifier in topic.identifiers:
-        terms = _with_identifier(terms, identifier)
-    return terms + _prefix_terms(topic.prefix)
+def _topic(query: Query, typing: bool) -> tuple[list[Form], list[Form], str]:
+    """Words and parts of words, identifiers and quotes, and the word that is still being typed."""
+    assert query.node is not None
+    topic: Sequence[Word] = content_words(query.node, query.language)
+    if len(topic) > 1:
+        framing = {word for frame in query.language.frames_in(query.rest) for word in tokens(frame)}
+        if query.language is not ENGLISH:  # in English, they also match the dates of messages
+            framing |= period_words(query.rest)
+        topic = [word for word in topic if not framing.issuperset(tokens(word.text))] or topic
+    unfinished = unfinished_word(query.rest) if typing else ""
+    prefix = "" if is_too_short(unfinished) else unfinished
+    if prefix:
+        topic = [word for word in topic if word.text != prefix]
+    # What stands for exactly one thing: an identifier, or several words in quotes. Whoever looks
+    # for a line of a file is glad to find the file, and a version may stand alone.
+    exact = [w.text for w in topic if is_identifier(w.text) or len(w.text.split()) > 1]
+    exact += [part for text in exact for part in parts_that_stand_alone(text)]
+    forms, exact_forms = _topic_forms(query, topic), [tuple(tokens(text)) for text in exact if text]
+    beginning = tuple(tokens(unfinished)[:-1])
+    if not prefix and beginning and is_identifier(unfinished):  # "JIRA-" of "JIRA-7"
+        exact_forms.append(beginning)
+        if len(beginning) == 1:
+            forms.append(beginning)
+    return forms, exact_forms, prefix
 
 
-def _typed_terms(node: Node) -> list[Term]:
-    forms = {(tuple(tokens(word.text)), word.prefix): word for word in words(node)}
-    return [
-        Term((form,), prefix, exact=is_identifier(word.text))
-        for (form, prefix), word in forms.items()
-        if form
-    ]
+def unfinished_word(text: str) -> str:
+    """The word that the user is still typing."""
+    if not text or text[-1].isspace():
+        return ""
+    return text.split()[-1]
 
 
-def _prefix_terms(prefix: str) -> list[Term]:
-    return [Term((tuple(tokens(prefix)),), prefix=True)] if prefix else []
+def is_too_short(unfinished: str) -> bool:
+    """Whether a word that the user is still typing is too short to be a prefix."""
+    parts = tokens(unfinished)
+    return not parts or len(parts[-1]) < _MIN_PREFIX_CHARACTERS or is_unspaced(parts[-1])
 
 
-def _with_identifier(terms: list[Term], form: Form) -> list[Term]:
-    """Add an identifier. Its parts stay terms of their own, which match less."""
-    if len(form) > 1:
-        return [*terms, Term((form,), exact=True)]
-    return [term._replace(exact=term.exact or term.forms[0] == form) for term in terms]
+def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
+    """The forms of the words, without particles of scripts without spaces if others remain.
+
+    Keywords lose the "s" of "Ann's". Questions keep it, because their weights were fitted with it.
+    """
+    if classify(query.rest) == KEYWORDS:
+        topic = [Word(_POSSESSIVE.sub("", word.text), word.prefix) for word in topic]
+    language = unspaced_language(query.rest)
+    forms = [f for word in topic for f in _forms(word.text, language) if _is_telling(word, f)]
+    if forms:
+        return forms
+    other_words = [word for word in topic if not is_identifier(word.text)]
+    return [form for word in other_words for form in _forms(word.text, None)]
+
+
+def _is_telling(word: Word, form: Form) -> bool:
+    """Whether a part of a word says something by itself. The numbers of a version do not."""
+    if form == tuple(tokens(word.text)) or not is_identifier(word.text):
+        return True
+    return len(form[0]) >= _MIN_PART_LETTERS and form[0].isalpha()
+
+
+def _forms(text: str, language: Language | None) -> Iterator[Form]:
+    """The forms in one typed word, which may hold several (`asyncio.gather`, `well-known`).
+
+    Text in a script without spaces is of this language, if it is known.
+    """
+    if language is not None:
+        text = language.without_dates(text)
+    joined = joined_word(text)
+    if joined:
+        yield (joined,)
+        return
+    run = ""  # consecutive characters of a script without spaces
+    for token in tokens(text):
+        if is_unspaced(token):
+            run += token
+            continue
+        yield from _unspaced_forms(run, language)
+        run = ""
+        yield (token,)
+    yield from _unspaced_forms(run, language)
+
+
+def _unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
+    """The pairs of characters and words of each part of a text between its particles.
+
+    Also its nouns.
+    """
+    topics = [run]
+    if language is not None:
+        topics = language.topics_in(run)
+        yield from map(tuple, language.nouns_in(run))
+    for topic in topics:
+        yield from _parts_and_words(topic)
+
+
+def _parts_and_words(topic: str) -> Iterator[Form]:
+    """The pairs of characters of a text, and its words in katakana.
+
+    These are words of other languages, and say nothing in part: コンピュータ (computer) is not in
+    キャンピングカー (camper), although both have a pair of the other.
+    """
+    place = 0
+    for match in _KATAKANA_WORD.finditer(topic):
+        yield from _pairs(topic, place, match.start())
+        yield tuple(match[0])
+        place = match.end()
+    yield from _pairs(topic, place, len(topic))
+
+
+def _pairs(text: str, start: int, end: int) -> Iterator[Form]:
+    """The pairs of characters in a part of a text. A single character is paired with the next."""
+    if start == end:
+        return
+    if end - start == 1:
+        start, end = max(start - 1, 0), min(end + (start == 0), len(text))
+    if end - start == 1:
+        yield (text[start],)
+    else:
+        yield from pairwise(text[start:end])
+
+
+# -- words in all their forms ---
 
 
 def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
@@ -95,14 +203,11 @@ def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) ->
     variants = dict(zip(spellings, store.variants(spellings, language), strict=True))
     terms = []
     for form in forms:
+        all_forms = [form]
         if len(form) == 1:
-            inflected = [
-                (word,) for each in _with_spellings(form, language) for word in variants[each]
-            ]
-            all_forms = dict.fromkeys([*inflected, *separate_words(form[0])])
-            terms.append(Term(tuple(all_forms)))
-        else:
-            terms.append(Term((form,)))
+            all_forms = [(w,) for each in _with_spellings(form, language) for w in variants[each]]
+            all_forms += separate_words(form[0])
+        terms.append(Term(tuple(dict.fromkeys(all_forms))))
     return terms
 
 
@@ -143,33 +248,23 @@ def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Te
     an identifier have none: what is about TLS is not about `ERR_SSL_FAILED`.
     """
     own_forms = {form for term in terms for form in term.forms}
-    parts = _parts_of_identifiers(query.rest)
-    absent = [term for term in terms if not term.frequency and not term.prefix]
-    words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1]
-    words = [word for word in words if word not in parts]
-    synonym_terms = []
-    for word, phrases in zip(words, synonyms(words), strict=True):
-        if not phrases:
-            continue
-        inflected = _inflected_terms(list(phrases), store, query.language)
-        forms = dict.fromkeys(form for each in inflected for form in each.forms)
-        other_forms = tuple(form for form in forms if form not in own_forms)
-        if other_forms:
-            synonym_terms.append(Term(other_forms, weak=True, stands_for=word))
-    if not synonym_terms:
-        return []
-    frequencies, passages = store.frequencies([term.node for term in synonym_terms])
-    return [
-        term._replace(frequency=frequency, weight=WEAK * term_weight(frequency, passages))
-        for term, frequency in zip(synonym_terms, frequencies, strict=True)
-        if frequency
-    ]
-
-
-def _parts_of_identifiers(text: str) -> set[str]:
-    return {
+    parts = {
         part
-        for identifier in identifiers(text)
+        for identifier in identifiers(query.rest)
         for part in tokens(identifier)
         if part != fold(identifier)
     }
+    absent = [term.forms[0] for term in terms if not term.frequency and not term.prefix]
+    words = [form[0] for form in absent if len(form) == 1 and form[0] not in parts]
+    synonym_terms = []
+    for word, phrases in zip(words, synonyms(words), strict=True):
+        if phrases:
+            inflected = _inflected_terms(list(phrases), store, query.language)
+            forms = dict.fromkeys(form for each in inflected for form in each.forms)
+            other_forms = tuple(form for form in forms if form not in own_forms)
+            if other_forms:
+                synonym_terms.append(Term(other_forms, weak=True, stands_for=word))
+    if not synonym_terms:
+        return []
+    found = [term for term in weighted(synonym_terms, store) if term.frequency]
+    return [term._replace(weight=WEAK * term.weight) for term in found]
