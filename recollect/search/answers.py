@@ -50,6 +50,8 @@ def traits_of(words: Set[str]) -> int:
     if FIRST_PERSON_WORDS.isdisjoint(words):
         return 0
     traits = sum(trait for trait, of_trait in _WORDS.items() if not of_trait.isdisjoint(words))
+    if not ENGLISH.statement_words.isdisjoint(words):
+        traits |= LIKING
     if not traits & PAST and any(
         word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST for word in words
     ):
