@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
-from recollect.language.languages import ENGLISH, Language
+from recollect.language.languages import ENGLISH
 from recollect.language.queries.intent import KEYWORDS, QUESTION
 from recollect.language.when import period_words
 from recollect.language.words import names_in, synonyms
@@ -79,83 +79,23 @@ def assess(
     """
     if not ranking:
         return Assessment(0.0)
-    if not query.terms:
-        assessment = Assessment(_meaning_alone(ranking, noise_floor))
-    elif query.intent != QUESTION:
-        assessment = Assessment(_keyword_confidence(query, ranking, noise_floor))
-    else:
-        assessment = _assess_question(query, ranking, noise_floor, has_observations)
-        exact = {number for number, term in enumerate(query.terms) if term.exact}
-        if exact and any(not exact.isdisjoint(scored.terms) for scored in ranking):
-            assessment = assessment._replace(is_weak=False)
-        if assessment.is_weak and _has_statement(query, ranking[:_BEST]):
-            assessment = assessment._replace(is_weak=False)
-    confidence = min(max(assessment.confidence, _MIN_CONFIDENCE), 1.0)
-    return assessment._replace(confidence=confidence)
-
-
-def _meaning_alone(ranking: Sequence[ScoredCandidate], noise_floor: float | None) -> float:
-    """The confidence in hits by their meaning alone: a half if the best cosine is the noise floor.
-
-    Without a noise floor, it is the best cosine itself.
-    """
     nearest = max(scored.cosine or 0.0 for scored in ranking[:_BEST])
-    if not noise_floor:
-        return nearest
-    return _MEANING * nearest / noise_floor
-
-
-def _keyword_confidence(
-    query: RankingQuery, ranking: Sequence[ScoredCandidate], noise_floor: float | None
-) -> float:
-    """Keywords name words: a hit that contains all of them is certain, whatever its meaning."""
-    terms = query.terms
-    total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
-    # Synonyms have a smaller weight, but they count: the library may have nothing else.
-    weights = [math.fsum(terms[n].weight for n in s.all_terms) for s in ranking[:_BEST]]
-    share = max(weights) / total
-    if not noise_floor or query.intent != KEYWORDS:
-        return share
-    return max(share, _meaning_alone(ranking, noise_floor))
-
-
-def _assess_question(
-    query: RankingQuery,
-    ranking: Sequence[ScoredCandidate],
-    noise_floor: float | None,
-    has_observations: bool,
-) -> Assessment:
-    """How much of a question the best exchanges contain.
-
-    Their meaning counts only in English, which the model knows best.
-    """
-    language = language_of(query.text)
-    rules: set[int] | None = None
-    if has_observations and language.asks_for_rule(query.text):
-        rules = _rules(ranking)
-    if language is not ENGLISH:
-        return _assess_foreign_question(query, ranking, rules, language)
-    exchanges = _best_exchanges(query, ranking)
-    share = max(each.share for each in exchanges)
-    lacks_name = share < _MIN_SHARE_WITHOUT_NAME and _lacks_name(query, ranking)
-    if not noise_floor:
-        return Assessment(share, lacks_name or share < _MIN_SHARE)
-    names = _known_names(query)
-    most = max(_evidence(each, names, rules, noise_floor) for each in exchanges)
-    return Assessment(most / _FULL_EVIDENCE, lacks_name or most < _MIN_EVIDENCE)
-
-
-def _assess_foreign_question(
-    query: RankingQuery,
-    ranking: Sequence[ScoredCandidate],
-    rules: set[int] | None,
-    language: Language,
-) -> Assessment:
-    share = _conversation_share(query, ranking, rules)
-    least = _MIN_SHARE_IN_OTHER_LANGUAGES
-    if language.unspaced:
-        least = _MIN_SHARE_WITHOUT_SPACES
-    return Assessment(share, share < least)
+    # By meaning alone, hits as near as the noise floor are worth a half.
+    by_meaning = _MEANING * nearest / noise_floor if noise_floor else nearest
+    is_weak = False
+    if not query.terms:
+        confidence = by_meaning
+    elif query.intent != QUESTION:
+        # Keywords name words: a hit that contains all of them is certain, whatever its meaning.
+        # Synonyms have a smaller weight, but they count: the library may have nothing else.
+        total = math.fsum(term.weight for term in own_terms(query.terms)) or 1.0
+        terms = [scored.all_terms for scored in ranking[:_BEST]]
+        confidence = max(math.fsum(query.terms[n].weight for n in each) for each in terms) / total
+        if noise_floor and query.intent == KEYWORDS:
+            confidence = max(confidence, by_meaning)
+    else:
+        confidence, is_weak = _Question(query, ranking, noise_floor, has_observations).assess()
+    return Assessment(min(max(confidence, _MIN_CONFIDENCE), 1.0), is_weak)
 
 
 class _Exchange(NamedTuple):
@@ -166,173 +106,173 @@ class _Exchange(NamedTuple):
     share: float
     """The share of the question that the terms make up, by weight."""
 
-    def words_and_meaning(self, noise_floor: float) -> float:
-        return self.share + _MEANING * self.similarity(noise_floor)
 
-    def similarity(self, noise_floor: float) -> float:
-        return (self.hit.cosine or 0.0) / noise_floor
+class _Question:
+    """How much of a question the best exchanges contain."""
 
+    def __init__(
+        self,
+        query: RankingQuery,
+        ranking: Sequence[ScoredCandidate],
+        noise_floor: float | None,
+        has_observations: bool,
+    ) -> None:
+        self._query = query
+        self._ranking = ranking
+        self._noise_floor = noise_floor
+        self._language = language_of(query.text)
+        self._names = names_in(query.text) - DATE_WORDS
+        self._times = period_words(query.text)
+        self._shares = self._shares_without(self._times)
+        self._rules: set[int] | None = None
+        """If the question asks for a rule: the hits that are standing instructions or stand for
+        observed preferences."""
+        if has_observations and self._language.asks_for_rule(query.text):
+            self._rules = {
+                scored.candidate.key
+                for scored in ranking
+                if scored.part("preference") > 0 or scored.part("instruction") > 0
+            }
 
-def _evidence(
-    exchange: _Exchange, names: Set[int], rules: set[int] | None, noise_floor: float
-) -> float:
-    """How much of the question an exchange has, in words and in meaning.
+    def assess(self) -> tuple[float, bool]:
+        """The confidence in the hits, and whether they are probably unrelated.
 
-    If the question names something, other words are evidence only next to one of the names. A name
-    alone says what the question is about, not that the exchange answers it.
-    """
-    lacks_name = bool(names) and names.isdisjoint(exchange.terms)
-    if lacks_name or _lacks_rule(exchange, rules):
-        return _MEANING * exchange.similarity(noise_floor)
-    if names and exchange.terms <= names and exchange.similarity(noise_floor) < 1:
-        return 0.0
-    return exchange.words_and_meaning(noise_floor)
+        Their meaning counts only in English, which the model knows best.
+        """
+        if self._language is ENGLISH:
+            confidence, is_weak = self._assess_exchanges()
+        else:
+            confidence = self._conversation_share()
+            is_weak = confidence < _MIN_SHARE_IN_OTHER_LANGUAGES
+            if self._language.unspaced:
+                is_weak = confidence < _MIN_SHARE_WITHOUT_SPACES
+        exact = {number for number, term in enumerate(self._query.terms) if term.exact}
+        has_exact = any(not exact.isdisjoint(scored.terms) for scored in self._ranking)
+        return confidence, is_weak and not has_exact and not self._has_statement()
 
+    def _assess_exchanges(self) -> tuple[float, bool]:
+        exchanges = self._best_exchanges()
+        share = max(each.share for each in exchanges)
+        lacks_name = share < _MIN_SHARE_WITHOUT_NAME and self._lacks_name()
+        if not self._noise_floor:
+            return share, lacks_name or share < _MIN_SHARE
+        names = self._known_names()
+        most = max(self._evidence(each, names, self._noise_floor) for each in exchanges)
+        return most / _FULL_EVIDENCE, lacks_name or most < _MIN_EVIDENCE
 
-def _has_statement(query: RankingQuery, best: Sequence[ScoredCandidate]) -> bool:
-    """Whether a request meets what the user told the assistant about the topic.
+    def _evidence(self, exchange: _Exchange, names: Set[int], noise_floor: float) -> float:
+        """How much of the question an exchange has, in words and in meaning.
 
-    A request is about something new ("Suggest a flight to Rome"), so it may mention names that the
-    library does not have. Preferences about flights are what it needs.
-    """
-    if not language_of(query.text).is_request(query.text):
-        return False
-    statements = [s for s in best if s.part("liking") > 0 or s.part("instruction") > 0]
-    if not statements:
-        return False
-    shares = _shares_without(query, names_in(query.text))
-    return any(math.fsum(shares[n] for n in s.terms) >= _MIN_SHARE for s in statements)
+        If the question names something, other words are evidence only next to one of the names. A
+        name alone says what the question is about, not that the exchange answers it.
+        """
+        similarity = (exchange.hit.cosine or 0.0) / noise_floor
+        lacks_name = bool(names) and names.isdisjoint(exchange.terms)
+        # Questions for a rule are short and use frequent words, so some exchange always has them.
+        lacks_rule = (
+            self._rules is not None
+            and exchange.hit.candidate.key not in self._rules
+            and exchange.share < _MIN_SHARE_WITHOUT_RULE
+        )
+        if lacks_name or lacks_rule:
+            return _MEANING * similarity
+        if names and exchange.terms <= names and similarity < 1:
+            return 0.0
+        return exchange.share + _MEANING * similarity
 
+    def _best_exchanges(self) -> list[_Exchange]:
+        best = self._ranking[:_BEST]
+        by_place = {
+            (scored.candidate.document, scored.candidate.position): scored
+            for scored in self._ranking
+            if scored.candidate.kind == CONVERSATION
+        }
+        times = {n for n, term in enumerate(self._query.terms) if term.name in self._times}
+        if len(times) == len(self._query.terms):
+            times = set()
+        exchanges = []
+        for scored in best:
+            messages = [scored]
+            candidate = scored.candidate
+            if candidate.kind == CONVERSATION:
+                first = candidate.position - _EXCHANGE
+                places = [(candidate.document, first + n) for n in range(2 * _EXCHANGE + 1)]
+                messages += [by_place[place] for place in places if place in by_place]
+            terms = set().union(*(message.all_terms for message in messages))
+            in_texts = set().union(*({*m.terms, *m.title_terms} for m in messages))
+            # That they were written at the time of the question says nothing about its topic, so
+            # the words of their dates count only next to others.
+            if terms <= times and not in_texts:
+                terms = set()
+            exchanges.append(_Exchange(scored, terms, self._share(terms)))
+        return exchanges
 
-def _rules(ranking: Sequence[ScoredCandidate]) -> set[int]:
-    """The keys of the hits that are standing instructions or stand for observed preferences."""
-    return {
-        scored.candidate.key
-        for scored in ranking
-        if scored.part("preference") > 0 or scored.part("instruction") > 0
-    }
+    def _conversation_share(self) -> float:
+        """The largest share of the question, by weight, that one conversation contains.
 
+        If the question asks for a rule, only conversations with a rule count, unless one contains
+        nearly all of the question.
+        """
+        terms: dict[str, set[int]] = {}
+        for scored in self._ranking:
+            terms.setdefault(scored.candidate.document, set()).update(scored.all_terms)
+        share = max(map(self._share, terms.values()))
+        if self._rules is None or share >= _MIN_SHARE_WITHOUT_RULE:
+            return share
+        with_rule = {s.candidate.document for s in self._ranking if s.candidate.key in self._rules}
+        return max((self._share(terms[document]) for document in with_rule), default=0.0)
 
-def _lacks_rule(exchange: _Exchange, rules: Set[int] | None) -> bool:
-    """Whether a question asks for a rule, and the exchange only mentions what it is about.
+    def _share(self, terms: Iterable[int]) -> float:
+        return math.fsum([self._shares[number] for number in terms])
 
-    Such questions are short and use frequent words, so some exchange always contains them. A rule
-    that was stated is an instruction, or has been observed as a preference.
-    """
-    if rules is None or exchange.hit.candidate.key in rules:
-        return False
-    return exchange.share < _MIN_SHARE_WITHOUT_RULE
+    def _shares_without(self, names: Set[str]) -> Sequence[float]:
+        """The share of each term of the question, without those of these names that occur nowhere.
 
+        What was written "before 2024" rarely says so.
+        """
+        return evidence_shares(
+            [
+                term._replace(weight=0.0) if term.name in names and not term.frequency else term
+                for term in self._query.terms
+            ]
+        )
 
-def _conversation_share(
-    query: RankingQuery, ranking: Sequence[ScoredCandidate], rules: Set[int] | None
-) -> float:
-    """The largest share of the question, by weight, that one conversation contains.
+    def _has_statement(self) -> bool:
+        """Whether a request meets what the user told the assistant about the topic.
 
-    If the question asks for a rule, only conversations with a rule count, unless one contains
-    nearly all of the question.
-    """
-    numbers: dict[str, set[int]] = {}
-    for scored in ranking:
-        numbers.setdefault(scored.candidate.document, set()).update(scored.all_terms)
-    share = _largest_share(query, numbers.values())
-    if rules is None or share >= _MIN_SHARE_WITHOUT_RULE:
-        return share
-    with_rule = {s.candidate.document for s in ranking if s.candidate.key in rules}
-    return _largest_share(query, [set(), *(numbers[document] for document in with_rule)])
+        A request is about something new ("Suggest a flight to Rome"), so it may mention names that
+        the library does not have. Preferences about flights are what it needs.
+        """
+        if not self._language.is_request(self._query.text):
+            return False
+        shares = self._shares_without(names_in(self._query.text))
+        return any(
+            math.fsum(shares[number] for number in scored.terms) >= _MIN_SHARE
+            for scored in self._ranking[:_BEST]
+            if scored.part("liking") > 0 or scored.part("instruction") > 0
+        )
 
+    def _known_names(self) -> set[int]:
+        """The terms that are names in the question and occur in the library.
 
-def _best_exchanges(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[_Exchange]:
-    best = ranking[:_BEST]
-    documents = {scored.candidate.document for scored in best}
-    by_place = {
-        (scored.candidate.document, scored.candidate.position): scored
-        for scored in ranking
-        if scored.candidate.document in documents and scored.candidate.kind == CONVERSATION
-    }
-    times = _times(query)
-    exchanges = []
-    for scored in best:
-        messages = [scored]
-        candidate = scored.candidate
-        if candidate.kind == CONVERSATION:
-            positions = range(candidate.position - _EXCHANGE, candidate.position + _EXCHANGE + 1)
-            places = [(candidate.document, position) for position in positions]
-            messages += [by_place[place] for place in places if place in by_place]
-        terms = _terms_of(messages, times)
-        exchanges.append(_Exchange(scored, terms, _largest_share(query, [terms])))
-    return exchanges
+        For a name that does not occur, these are its synonyms: an exchange about any server does
+        not answer a question about Jenkins, one about CI may. Empty if the question has no other
+        words: a message that mentions David is evidence for "Who is David?"
+        """
+        terms = self._query.terms
+        numbers = {
+            number
+            for number, term in enumerate(terms)
+            if not self._names.isdisjoint((term.name, term.stands_for)) and term.frequency
+        }
+        return numbers if len(numbers) < len(terms) else set()
 
-
-def _times(query: RankingQuery) -> set[int]:
-    """The numbers of the terms for a time; none if a question has no others."""
-    names = period_words(query.text)
-    numbers = {number for number, term in enumerate(query.terms) if term.name in names}
-    if len(numbers) == len(query.terms):
-        return set()
-    return numbers
-
-
-def _terms_of(messages: Sequence[ScoredCandidate], times: Set[int]) -> set[int]:
-    """The terms in the messages of an exchange.
-
-    That they were written at the time of the question says nothing about its topic, so the words of
-    their dates count only next to others.
-    """
-    terms = set().union(*(message.all_terms for message in messages))
-    in_texts = set().union(*({*message.terms, *message.title_terms} for message in messages))
-    if terms <= times and not in_texts:
-        return set()
-    return terms
-
-
-def _largest_share(query: RankingQuery, term_sets: Iterable[set[int]]) -> float:
-    """The largest share of the query, by weight, that one of these sets of terms makes up.
-
-    Words for a time that occur nowhere do not count: what was written "before 2024" rarely says so.
-    """
-    shares = _shares_without(query, period_words(query.text))
-    return max(math.fsum([shares[number] for number in each]) for each in term_sets)
-
-
-def _shares_without(query: RankingQuery, names: Set[str]) -> Sequence[float]:
-    """The share of each term of a query, without those of these names that occur nowhere."""
-    terms = []
-    for term in query.terms:
-        if term.name in names and not term.frequency:
-            term = term._replace(weight=0.0)
-        terms.append(term)
-    return evidence_shares(terms)
-
-
-def _known_names(query: RankingQuery) -> set[int]:
-    """The numbers of the terms that are names in the question and occur in the library.
-
-    For a name that does not occur, these are its synonyms: an exchange about any server does not
-    answer a question about Jenkins, one about CI may. Empty if the question has no other words: a
-    message that mentions David is evidence for "Who is David?"
-    """
-    names = names_in(query.text) - DATE_WORDS
-    numbers = {
-        number
-        for number, term in enumerate(query.terms)
-        if not names.isdisjoint((term.name, term.stands_for)) and term.frequency
-    }
-    if len(numbers) == len(query.terms):
-        return set()
-    return numbers
-
-
-def _lacks_name(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> bool:
-    """Whether the question mentions something by a name that the library does not have."""
-    names = names_in(query.text) - DATE_WORDS
-    missing = {
-        number: term.name
-        for number, term in enumerate(query.terms)
-        if term.name in names and not term.frequency
-    }
-    if not missing:
-        return False
-    numbers = set().union(*(scored.all_terms for scored in ranking))
-    absent = [name for number, name in missing.items() if number not in numbers]
-    return any(not phrases for phrases in synonyms(absent))
+    def _lacks_name(self) -> bool:
+        """Whether the question mentions something by a name that the library does not have."""
+        found = set().union(*(scored.all_terms for scored in self._ranking))
+        absent = [
+            term.name
+            for number, term in enumerate(self._query.terms)
+            if term.name in self._names and not term.frequency and number not in found
+        ]
+        return any(not phrases for phrases in synonyms(absent))
