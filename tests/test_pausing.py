@@ -12,8 +12,7 @@ from test_index import background, count_embedded, fill, wait_until_idle
 
 import recollect
 from recollect.index import background as background_module
-from recollect.index.background import Job, index_job
-from recollect.index.pausing import pausable
+from recollect.index.background import Job, index_job, pausable
 from recollect.models.stopping import Stop
 
 __all__ = ["background"]

@@ -6,7 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Protocol
 
 from recollect.errors import RecollectError
@@ -25,6 +26,9 @@ PURGE_PATIENCE = 0.1
 """Seconds that a purge waits for readers. Nobody can write in the meantime."""
 MAX_PURGE_PAUSE = 30.0
 """The longest time between two attempts, in seconds. It doubles with every attempt."""
+CHECK_SECONDS = 0.5
+"""How often a running job checks whether another process has paused it, in seconds."""
+_MARKER = "indexing_paused"
 EXPIRY_INTERVAL = 20.0
 """Seconds between two checks of what is kept for undo."""
 
@@ -241,3 +245,46 @@ class _Schedule:
     def _fail(self, error: RecollectError | OSError) -> None:
         log.warning("%s in the background stopped: %s", self._job.name, error)
         self.problem = str(error)
+
+
+# -- pausing: stored in the library, so it holds for every process that has it open ---
+
+
+def pause(store: Store) -> None:
+    if store.get_marker(_MARKER) is None:
+        store.set_marker(_MARKER, int(time.time()))
+
+
+def resume(store: Store) -> None:
+    if store.get_marker(_MARKER) is not None:
+        store.set_marker(_MARKER, None)
+
+
+def paused_since(store: Store) -> datetime | None:
+    """When indexing was paused; None if it is not."""
+    seconds = store.get_marker(_MARKER)
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def pausable(store: Store, job: Job, clock: Callable[[], float] = time.monotonic) -> Job:
+    """The job, except that it stops when indexing is paused and runs again when it is resumed."""
+
+    def run(stop: Stop) -> bool:
+        is_paused = False
+        next_check = 0.0
+
+        def should_stop() -> bool:
+            nonlocal is_paused, next_check
+            if not is_paused and clock() >= next_check:
+                is_paused = paused_since(store) is not None
+                next_check = clock() + CHECK_SECONDS
+            return is_paused or stop()
+
+        if should_stop():
+            return not is_paused
+        is_finished = job.run(should_stop)
+        return is_finished and not is_paused
+
+    return replace(job, run=run)

@@ -6,27 +6,52 @@ is indexed so far.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
 
 from recollect.errors import IndexingStopped, RecollectError
 from recollect.index.calibration import calibrate, needs_calibration
 from recollect.index.chunks import split_text
-from recollect.index.lock import OnWait, index_lock
 from recollect.language.terminal_codes import without_terminal_codes
 from recollect.models import embeddings
 from recollect.models.stopping import Stop, never_stop
 from recollect.progress import Progress, ignore_progress
 from recollect.store.base import Store
-from recollect.store.values import Space, Unembedded
+from recollect.store.values import Findings, Space, Unembedded
+from recollect.store.values import Progress as StoreProgress
 
 _BATCH_PASSAGES = 1_000
 # Indexing can be stopped between two calls of the model. After each, the vectors are committed.
 _TEXTS_AT_ONCE = 1_000
 _TEXTS_OF_SLOW_MODELS = 250
 _BATCHES_PER_COPY = 10  # then vectors are moved into files; more would leave more free pages
+
+OnWait = Callable[[], None]
+"""Called once if the lock is not free, before waiting for it."""
+
+# Seconds between two attempts. Waiting on the database server would block the locks of other users.
+_POLL_INTERVAL = 0.2
+
+
+@contextmanager
+def index_lock(store: Store, on_wait: OnWait | None = None) -> Iterator[bool]:
+    """Hold the lock for the block, and yield whether it is held.
+
+    If the lock is not free, wait for it if `on_wait` is given; otherwise yield False.
+    """
+    has_waited = False
+    while True:
+        with store.indexing_lock() as is_held:
+            if is_held or on_wait is None:
+                yield is_held
+                return
+        if not has_waited:
+            on_wait()
+        has_waited = True
+        time.sleep(_POLL_INTERVAL)
 
 
 def refresh(
@@ -79,6 +104,21 @@ def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:
             if keys:
                 yield space, keys
             batch = store.vectorless(space, batch[-1].key, _BATCH_PASSAGES)
+
+
+def verify(store: Store) -> Findings:
+    """Compare the indexes with the messages. Changes nothing."""
+    findings = store.verify()
+    if not findings.damaged:
+        findings.never_embedded = sum(len(keys) for _, keys in missing_vectors(store))
+    return findings
+
+
+def repair(store: Store, progress: StoreProgress | None) -> None:
+    """Rebuild the text index, and queue every message for embedding that has no vector."""
+    store.repair(progress)
+    for space, keys in missing_vectors(store):
+        store.queue(space, keys)
 
 
 def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None:

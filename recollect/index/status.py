@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from recollect.index.pausing import paused_since
+from recollect.index.background import paused_since
 from recollect.index.refresh import has_work
 from recollect.models import embeddings as models
 from recollect.store.base import Store

@@ -490,7 +490,7 @@ class Library(LibraryReader):
 
         Meanwhile, new messages can be found by their words at once, but not by their meaning.
         """
-        from recollect.index.pausing import pause, resume
+        from recollect.index.background import pause, resume
 
         if paused:
             pause(self._store)
@@ -500,7 +500,7 @@ class Library(LibraryReader):
 
     def repair(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Rebuild the text index, and queue every message for embedding that has no vector."""
-        from recollect.index.verification import repair
+        from recollect.index.refresh import repair
 
         repair(self._store, progress)
         self.wake_indexer()

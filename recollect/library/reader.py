@@ -540,7 +540,7 @@ class LibraryReader:
 
     def verify(self) -> Findings:
         """Compare the indexes with the messages. Changes nothing."""
-        from recollect.index.verification import verify
+        from recollect.index.refresh import verify
 
         return verify(self._store)
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from recollect.home_folder import OBSERVER_BUDGET
-from recollect.index.background import Job, expiry_job, index_job, purge_job
-from recollect.index.pausing import pausable
+from recollect.index.background import Job, expiry_job, index_job, pausable, purge_job
 from recollect.models.stopping import Stop
 from recollect.settings import home
 from recollect.store.base import Store

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from recollect.errors import IndexingStopped, InvalidInput, NotFound, RecollectError
 from recollect.home_folder import OBSERVER_BUDGET
-from recollect.index.lock import OnWait, index_lock
+from recollect.index.refresh import OnWait, index_lock
 from recollect.language.text import truncate
 from recollect.memory.observe import MAKER, as_document, forgotten_ids, observe
 from recollect.memory.observe.model import Budget, FileBudget, ModelObserver, ObserverResult
