@@ -3,9 +3,9 @@
     python -m bench.fit [FOLDER] [--without]
 
 The question files are those of `bench.quality`. For each question, the parts of the scores of the
-best hits say how much of each feature they have. The weights are fitted so that right messages score
-higher than the others of the same question (logistic loss of all pairs, kept near the weights in
-use). Files whose hits are from dialogues between people have weights of their own.
+best hits say how much of each feature they have. The weights are fitted so that right messages
+score higher than the others of the same question (logistic loss of all pairs, kept near the weights
+in use). Files whose hits are from dialogues between people have weights of their own.
 
 `--without` also shows any@5 with each feature left out and the other weights as they are.
 """
