@@ -24,7 +24,7 @@ import pytest
 
 import recollect
 from bench.citus import create_database
-from recollect.store.postgres.cluster import is_cluster
+from recollect.store.postgres.schema import is_cluster
 
 SKIP = "RECOLLECT_SKIP_POSTGRES"
 URL = "RECOLLECT_TEST_POSTGRES"

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from test_appending import MESSAGES
-from traffic import tap
 
 from recollect.errors import LibraryMoved, OutdatedPosition
 from recollect.language.queries.query import parse
@@ -20,8 +18,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore, appending
 from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.text.index_writer import IndexWriter
-from recollect.store.postgres.text.vocabulary import Vocabulary
+from recollect.store.postgres.words import IndexWriter, Vocabulary
 from recollect.store.sql import transfer as closing
 from recollect.store.values import Appended, Closure, Findings
 
@@ -98,7 +95,7 @@ def test_an_append_is_repeated_if_another_one_was_committed_after_the_lock(datab
     tokens: list[Any] = []
     with new_store(database) as store:
 
-        def work(db: Connection) -> appending.LastAppend | None:
+        def work(db: Connection) -> Appended | None:
             tokens.append(db.token)
             if len(tokens) == 1:
                 db.run("update last_key set marks = array[7::bigint] || marks where owner = :owner")
@@ -108,8 +105,7 @@ def test_an_append_is_repeated_if_another_one_was_committed_after_the_lock(datab
         appended = store._transactions.write(
             work, lock_query=appending.lock_query(owner, "c", message)
         )
-        assert appended is not None
-        assert appended.appended == Appended(1, True)
+        assert appended == Appended(1, True)
         assert len(tokens) == 2
         assert store.count(parse("castle"), Filter()) == (1, True)
         assert (
@@ -118,7 +114,7 @@ def test_an_append_is_repeated_if_another_one_was_committed_after_the_lock(datab
         )
 
 
-# -- appends of a process that is the only one to write --------------------------
+# -- two processes ---
 
 
 def message(number: int, text: str = "a castle") -> Passage:
@@ -127,11 +123,10 @@ def message(number: int, text: str = "a castle") -> Passage:
 
 @contextmanager
 def two_stores(database: str, user: str) -> Iterator[tuple[PostgresStore, PostgresStore]]:
-    """Of the same user. The first one knows the state that its last append has left."""
+    """Of the same user."""
     with new_store(database, user) as store:
         for number in range(1, 4):
             store.append("c", message(number))
-        assert store._last_append is not None
         other = PostgresStore(database, user)
         yield store, other
         other.close()
@@ -139,16 +134,6 @@ def two_stores(database: str, user: str) -> Iterator[tuple[PostgresStore, Postgr
 
 def stored_ids(store: PostgresStore) -> list[str]:
     return [passage.id for passage in store.document("c").passages]
-
-
-def test_the_only_writer_does_not_read_the_state_again(
-    database: str, user: str, tmp_path: Path
-) -> None:
-    with tap(tmp_path / "trace") as traces, two_stores(database, user) as (store, _):
-        traces.take()
-        assert store.append("c", message(4)) == Appended(4, True)
-        traffic = traces.take()
-        assert (traffic.transactions, len(traffic.statements)) == (1, 1)
 
 
 def test_messages_of_two_processes_follow_each_other(database: str, user: str) -> None:

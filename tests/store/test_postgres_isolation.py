@@ -41,9 +41,8 @@ from recollect.model.search import Filter, SearchOptions
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.cluster import is_distributed
 from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.schema import APPEND_ONLY
+from recollect.store.postgres.schema import APPEND_ONLY, is_distributed
 
 CANARY = "zebracanary"
 NONSENSE = "xylonothing"  # a word of the same length that nobody has

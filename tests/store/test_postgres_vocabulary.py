@@ -6,7 +6,7 @@ import pytest
 
 from recollect.model.documents import Document, Passage
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.text import vocabulary
+from recollect.store.postgres import words as vocabulary
 
 
 @pytest.mark.parametrize("newest", [1, 1_000])

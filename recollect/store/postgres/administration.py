@@ -18,8 +18,7 @@ from recollect.store.postgres.capabilities import (
     inspect,
     prepare,
 )
-from recollect.store.postgres.cluster import is_distributed
-from recollect.store.postgres.schema import APP, SCHEMA, is_created
+from recollect.store.postgres.schema import APP, SCHEMA, is_created, is_distributed
 from recollect.store.postgres.server_errors import explain_errors, location_of
 from recollect.store.postgres.shared_database import ROLE as SERVER
 from recollect.store.postgres.shared_database import create_shared_tables

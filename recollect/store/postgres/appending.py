@@ -1,28 +1,23 @@
-"""Append a message to a conversation with one or two statements.
+"""Append a message to a conversation with two statements.
 
 Agents append more often than they do anything else. The statement that begins the transaction reads
 what the second one needs. That calls a function, which writes all tables, and the token of the
-commit, if the last commit is the one that the first statement has seen. So the first statement can
-be left out by a process that knows what its own last append has left, which takes a third less
-time: if somebody else has written since, nothing is written, and the append begins again with both
-statements. (In a cluster, the function runs where the rows of the user are.)
+commit. (In a cluster, the function runs where the rows of the user are.)
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from recollect.language.text import identifier
 from recollect.model.documents import Passage
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.functions import NEW_PASSAGE
+from recollect.store.postgres.lexemes import folded_content, text_vector
 from recollect.store.postgres.pool import TIMELINE
-from recollect.store.postgres.text.index_writer import IndexWriter
-from recollect.store.postgres.text.lexemes import folded_content, text_vector
-from recollect.store.postgres.text.vocabulary import word_rows
+from recollect.store.postgres.words import IndexWriter, word_rows
 from recollect.store.sql import statistics
 from recollect.store.sql.append_state import AppendState
 from recollect.store.sql.changes import outdated_position
@@ -51,42 +46,13 @@ def _literal(id: str) -> str:
     return f"E'{escaped}'"
 
 
-class LastAppend(NamedTuple):
-    """A plain append, and what the next one to the same conversation depends on."""
-
-    id: str
-    """The id of the conversation."""
-    token: int
-    previous_token: int | None
-    """The tokens of this commit and of the one before it."""
-    state: AppendState
-    """The state that the next append finds, if nobody writes before it."""
-    timeline: int
-
-    @property
-    def appended(self) -> Appended:
-        return Appended(self.state.passages - 1, True)
-
-    def next_row(
-        self, id: str, passage: Passage, expected_passages: int | None
-    ) -> Sequence[Any] | None:
-        """What `lock_query` returns if nobody has written since.
-
-        None if that does not matter, because this is not a plain append.
-        """
-        is_same = id == self.id and expected_passages in (None, self.state.passages)
-        if not is_same or not self.state.is_plain_append(passage):
-            return None
-        return ([self.token], None, *self.state, self.timeline)
-
-
 def append(
     db: Connection,
     id: str,
     passage: Passage,
     index: IndexWriter,
     expected_passages: int | None = None,
-) -> LastAppend | None:
+) -> Appended | None:
     """See Store.append. Returns None, and changes nothing, if this is not a plain append.
 
     Raises SerializationFailure, and changes nothing, if `Connection.locked_row` is outdated.
@@ -100,15 +66,13 @@ def append(
         return None
     if expected_passages not in (None, state.passages):
         raise outdated_position(id, state.passages, expected_passages)
-    previous_token = tokens[0] if tokens else None
     values = _values(state, passage, index)
     values["token"] = db.token
-    values["last_token"] = previous_token
+    values["last_token"] = tokens[0] if tokens else None
     values["in_cluster"] = db.server.is_cluster
     db.run(_APPEND, [values[name] for name in _ARGUMENTS], generic_plan=True)
     db.is_token_stored = True
-    next_state = state.next_state(values["id"], values["start"], values["end"])
-    return LastAppend(id, db.token, previous_token, next_state, db.timeline)
+    return Appended(state.passages, True)
 
 
 def _values(state: AppendState, passage: Passage, index: IndexWriter) -> dict[str, Any]:

@@ -12,14 +12,15 @@ import psycopg
 from psycopg import sql
 
 from recollect.errors import RecollectError, StoreUnavailable
-from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
 from recollect.store.postgres.schema import (
     APP,
+    PROPAGATE_SETTINGS,
     SCHEMA,
     SEARCH,
     can_use_app_role,
     create,
     extension_schema,
+    is_distributed,
 )
 
 log = logging.getLogger(__name__)

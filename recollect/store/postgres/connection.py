@@ -18,9 +18,9 @@ from recollect.store.postgres.filters import (
     conditions,
     derived_columns,
     document_conditions,
+    may_be_human_only,
 )
 from recollect.store.postgres.functions import TOKENS
-from recollect.store.postgres.human_only import may_be_human_only
 from recollect.store.postgres.pool import TIMELINE, Session
 from recollect.store.sql import candidates as human_only
 from recollect.store.sql.database import get_marker, set_marker

@@ -14,13 +14,12 @@ from recollect.language.queries.query_tree import Node
 from recollect.language.text import storable
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
-from recollect.store.postgres import appending, text
-from recollect.store.postgres.cancelling import cancel_on_stop
+from recollect.store.postgres import appending, listing, text_search
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.server_errors import explain_error
-from recollect.store.postgres.text.match_source import match_source
 from recollect.store.postgres.transactions import Transactions, has_account
+from recollect.store.postgres.words import VERSION, IndexWriter, Vocabulary
 from recollect.store.sql import changes, checking, statistics
 from recollect.store.sql import database as markers
 from recollect.store.sql import spaces as space_sql
@@ -69,13 +68,11 @@ _ORPHANED_ROWS = f"""from passage_text t where t.owner = {OWNER} and not exists
 
 
 class PostgresStore(SqlStore[Connection]):
-    _text: ClassVar[TextQueries] = text
+    _text: ClassVar[TextQueries] = listing
 
     def __init__(self, url: str, user: str, read_only: bool = False) -> None:
         self._transactions = Transactions(url, _validate_user(user), read_only)
-        self._vocabulary = text.Vocabulary()
-        self._last_append: appending.LastAppend | None = None
-        """None if others may write to the library as well. Whoever uses it takes it."""
+        self._vocabulary = Vocabulary()
         try:
             if not read_only:
                 self._prepare()
@@ -89,7 +86,7 @@ class PostgresStore(SqlStore[Connection]):
         return has_account(url, _validate_user(user))
 
     def _prepare(self) -> None:
-        if self.get_marker("text") == text.VERSION:
+        if self.get_marker("text") == VERSION:
             return
         if self.size():
             self._rebuild(None)
@@ -129,70 +126,54 @@ class PostgresStore(SqlStore[Connection]):
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._transactions.write(work)
 
-    def _write_text(
-        self,
-        work: Callable[[Connection, TextIndex], T],
-        *,
-        lock_query: str = "",
-        last_row: Sequence[Any] | None = None,
-    ) -> T:
+    def _write_text(self, work: Callable[[Connection, TextIndex], T], *, lock_query: str = "") -> T:
         # `work` may run more than once, each time with a new writer. The last one was committed.
-        writers: list[text.IndexWriter] = []
+        writers: list[IndexWriter] = []
 
         def attempt(db: Connection) -> T:
-            writer = text.IndexWriter(db, self._vocabulary)
-            writers.append(writer)
-            return work(db, writer)
+            writers.append(IndexWriter(db, self._vocabulary))
+            return work(db, writers[-1])
 
-        value = self._transactions.write(attempt, lock_query=lock_query, last_row=last_row)
+        value = self._transactions.write(attempt, lock_query=lock_query)
         self._vocabulary.add(writers[-1].new_words, writers[-1].removed)
         return value
 
     def append(
         self, document: str, passage: Passage, expected_passages: int | None = None
     ) -> Appended:
-        own_token = self._transactions.last_token
-        last_append, self._last_append = self._last_append, None
-        last_row = None
-        if last_append is not None:
-            last_row = last_append.next_row(document, passage, expected_passages)
-
-        def work(db: Connection, index: TextIndex) -> appending.LastAppend | Appended:
-            assert isinstance(index, text.IndexWriter)
+        def work(db: Connection, index: TextIndex) -> Appended:
+            assert isinstance(index, IndexWriter)
             appended = appending.append(db, document, passage, index, expected_passages)
             if appended is None:
-                return changes.append(db, document, passage, index, expected_passages)
+                appended = changes.append(db, document, passage, index, expected_passages)
             return appended
 
         lock_query = appending.lock_query(self._transactions.owner, document, passage)
-        appended = self._write_text(work, lock_query=lock_query, last_row=last_row)
-        if isinstance(appended, Appended):
-            return appended
-        if appended.previous_token == own_token:  # nobody else seems to write
-            self._last_append = appended
-        return appended.appended
+        return self._write_text(work, lock_query=lock_query)
 
     # -- text search ---
 
     def _match_source(
         self, db: Connection, node: Node | None, filter: Filter
     ) -> tuple[str, Sequence[Any]]:
-        return match_source(db, node, filter)
+        return text_search.match_source(db, node, filter)
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        return self._search(lambda db: text.best(db, node, resolve_filter(db, filter), limit))
+        return self._search(
+            lambda db: text_search.best(db, node, resolve_filter(db, filter), limit)
+        )
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        return self._search(lambda db: text.count(db, node, resolve_filter(db, filter)))
+        return self._search(lambda db: text_search.count(db, node, resolve_filter(db, filter)))
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
-        return self._search(lambda db: text.frequencies(db, nodes))
+        return self._search(lambda db: text_search.frequencies(db, nodes))
 
     def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
-        return self._search(lambda db: text.candidates_by_id(db, ids, filter))
+        return self._search(lambda db: listing.candidates_by_id(db, ids, filter))
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
-        return self._search(lambda db: text.scores(db, node, keys))
+        return self._search(lambda db: listing.scores(db, node, keys))
 
     # -- vectors ---
 
@@ -236,10 +217,10 @@ class PostgresStore(SqlStore[Connection]):
         return list(unit_vectors(rows, space))
 
     def size(self) -> int:
-        return self._read(text.size)
+        return self._read(text_search.size)
 
     def sample(self, limit: int) -> Iterator[str]:
-        yield from self._read(lambda db: text.sample(db, limit))
+        yield from self._read(lambda db: listing.sample(db, limit))
 
     # -- transfer ---
 
@@ -293,6 +274,7 @@ class PostgresStore(SqlStore[Connection]):
 
     def _build_graphs(self, stop: Callable[[], bool]) -> None:
         from recollect.store.postgres import vectors
+        from recollect.store.postgres.vectors import cancel_on_stop
 
         if self.size() < vectors.GRAPH_FROM:
             return
@@ -344,7 +326,7 @@ class PostgresStore(SqlStore[Connection]):
             if progress is not None:
                 progress(indexed_count, total)
             count = self._write_text(_index_batch)
-        self.set_marker("text", text.VERSION)
+        self.set_marker("text", VERSION)
 
 
 def _validate_user(user: str) -> str:
@@ -375,7 +357,7 @@ def _count_lost(db: Connection) -> int:
 
 def _mark_current(db: Connection) -> None:
     """Note that the index was made by this version."""
-    markers.set_marker(db, "text", text.VERSION)
+    markers.set_marker(db, "text", VERSION)
 
 
 def _clear_index(db: Connection) -> int:
@@ -403,7 +385,7 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
 def _verify(db: Connection) -> Findings:
     # All rows of the user are compared. The server might expect one row; see `Connection.by_key`.
     db.set_local({"enable_nestloop": "off"})
-    findings = Findings(outdated=markers.get_marker(db, "text") != text.VERSION)
+    findings = Findings(outdated=markers.get_marker(db, "text") != VERSION)
     orphans = db.get(
         f"select count(*) from passage p where {db.own('p')} and not exists "
         f"(select from document d where {db.own('d')} and d.key = p.document)"

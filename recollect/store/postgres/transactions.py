@@ -18,7 +18,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -36,7 +36,6 @@ from recollect.errors import (
 from recollect.priority import searching
 from recollect.settings import LIMITS
 from recollect.store.postgres.capabilities import Server, connect_as_login
-from recollect.store.postgres.cluster import PROPAGATE_SETTINGS, is_distributed
 from recollect.store.postgres.connection import (
     GENERIC_PLANS,
     MARKS,
@@ -45,7 +44,13 @@ from recollect.store.postgres.connection import (
 )
 from recollect.store.postgres.functions import TOKENS
 from recollect.store.postgres.pool import Pool
-from recollect.store.postgres.schema import APP, can_use_app_role, is_created
+from recollect.store.postgres.schema import (
+    APP,
+    PROPAGATE_SETTINGS,
+    can_use_app_role,
+    is_created,
+    is_distributed,
+)
 from recollect.store.postgres.server_errors import (
     explain_error,
     explain_errors,
@@ -101,8 +106,6 @@ class Transactions:
         self.read_only = read_only
         self.is_mover = False
         """Whether this may write to a library that is closed."""
-        self.last_token = 0
-        """The token of the last commit of this object."""
         try:
             self.owner = self._find_account() if read_only else self._get_or_create_account()
         except BaseException:  # nobody else would close the pool
@@ -237,22 +240,12 @@ class Transactions:
 
     # -- writing ---
 
-    def write(
-        self,
-        work: Callable[[Connection], T],
-        *,
-        lock_query: str = "",
-        last_row: Sequence[Any] | None = None,
-    ) -> T:
+    def write(self, work: Callable[[Connection], T], *, lock_query: str = "") -> T:
         """Run `work` in a transaction, and return its value when it is stored durably.
 
         `work` may run more than once, so it must not rely on anything it did before. `lock_query`
         locks the library and returns a row with the columns of `_LOCK` and others, which is then
         `Connection.locked_row`. With it, statements may have generic plans (see `Connection.rows`).
-
-        `last_row` is what `lock_query` returns if nobody has written since this process did. Then
-        the library is not locked first. Instead, `work` locks it with a statement that raises
-        SerializationFailure if somebody has.
         """
         if self.read_only:
             raise ReadOnlyLibrary(
@@ -260,33 +253,15 @@ class Transactions:
                 "written. Searching and reading work."
             )
         deadline = _new_deadline()
-        if last_row is not None:
-            with suppress(_LibraryChanged):
-                return self._write(work, deadline, lock_query, last_row)
-        return self._write(work, deadline, lock_query)
-
-    def _write(
-        self,
-        work: Callable[[Connection], T],
-        deadline: float,
-        lock_query: str,
-        last_row: Sequence[Any] | None = None,
-    ) -> T:
-        def begin_sql() -> list[str]:
-            statements = self._begin_write_sql(deadline, lock_query)
-            return statements if last_row is None else statements[:-1]
 
         def attempt(db: Connection, rows: Rows) -> T:
-            if last_row is None:
-                return self._work_and_commit(work, db, rows)
-            try:
-                return self._work_and_commit(work, db, [tuple(last_row)])
-            except (errors.UniqueViolation, errors.SerializationFailure) as error:
-                raise _LibraryChanged from error
+            return self._work_and_commit(work, db, rows)
 
         while True:
             try:
-                return self._retry(begin_sql, attempt, deadline)
+                return self._retry(
+                    lambda: self._begin_write_sql(deadline, lock_query), attempt, deadline
+                )
             except _ReplyLost as lost:
                 if self._was_committed(lost):
                     return lost.value  # type: ignore[no-any-return]
@@ -310,7 +285,6 @@ class Transactions:
             if db.is_broken or is_worker_lost(error):
                 raise _ReplyLost(token, tokens, value) from error
             raise
-        self.last_token = token
         self._pool.changes.announce(self.user)
         return value
 
@@ -441,10 +415,6 @@ class Transactions:
                     pauses += not db.is_broken
             if pauses:
                 time.sleep(min(_FIRST_PAUSE * 2**pauses, _LONGEST_PAUSE))
-
-
-class _LibraryChanged(Exception):
-    """Somebody has written to the library since."""
 
 
 class _ReplyLost(Exception):

@@ -12,21 +12,23 @@ of pgvector use half-precision instructions that not every processor has.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import psycopg
+from psycopg import errors
 
+from recollect.errors import IndexingStopped
 from recollect.model.search import Filter
 from recollect.store.postgres.capabilities import Server
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import conditions
 from recollect.store.postgres.schema import SCHEMA
-from recollect.store.postgres.text.counts import size
-from recollect.store.postgres.text.matches import keys_of_few
+from recollect.store.postgres.text_search import keys_of_few, size
 from recollect.store.sql.quantisation import (
     Integers,
     Vector,
@@ -55,7 +57,7 @@ Row = tuple[Any, ...]
 """A row of the table `vector`: the passage, the scale and the integers."""
 
 
-# -- storing -------------------------------------------------------------------
+# -- storing ---
 
 
 def quantise_all(vectors: Sequence[Vector]) -> list[tuple[Integers, float]]:
@@ -110,7 +112,7 @@ def _padded_length(dimensions: int) -> int:
     return dimensions + -dimensions % _PADDING
 
 
-# -- searching -----------------------------------------------------------------
+# -- searching ---
 
 
 def nearest(
@@ -236,7 +238,7 @@ def _decode(rows: Sequence[Row], space: Space) -> tuple[Integers, Vector]:
     return halves[:, 2 : 2 + space.dimensions].astype(np.int8), scales
 
 
-# -- the graph -----------------------------------------------------------------
+# -- the graph ---
 
 
 def has_graph(db: Connection, space: Space) -> bool:
@@ -341,3 +343,32 @@ def _full_precision(server: Server, space: Space, alias: str = "") -> str:
 
 def _has_dimensions(space: Space, alias: str = "") -> str:
     return f"vector_dims({alias}numbers) = {_padded_length(space.dimensions)}"
+
+
+# -- stopping ---
+
+
+_POLL_SECONDS = 0.2
+
+
+@contextmanager
+def cancel_on_stop(connection: psycopg.Connection[Any], stop: Callable[[], bool]) -> Iterator[None]:
+    """Cancel the statements of the block once `stop` returns True. Raises IndexingStopped then."""
+    is_done = threading.Event()
+
+    def watch() -> None:
+        while not is_done.wait(_POLL_SECONDS):
+            if stop():
+                connection.cancel()
+
+    watcher = threading.Thread(target=watch, name="recollect-cancel", daemon=True)
+    watcher.start()
+    try:
+        yield
+    except errors.QueryCanceled as error:
+        if stop():
+            raise IndexingStopped("Indexing was stopped.") from error
+        raise
+    finally:
+        is_done.set()
+        watcher.join()

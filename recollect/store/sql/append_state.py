@@ -61,14 +61,3 @@ class AppendState(NamedTuple):
             from_micros(self.created_at), from_micros(self.updated_at), created_at
         )
         return passage_row(passage, self.passages), micros(start), micros(end)
-
-    def next_state(self, id: str, start: int | None, end: int | None) -> AppendState:
-        """After a plain append of a message with this id, which gave the document these dates."""
-        return self._replace(
-            head=id,
-            created_at=start,
-            updated_at=end,
-            passages=self.passages + 1,
-            new_key=self.new_key + 1,
-            move=self.move + 1,
-        )

@@ -224,10 +224,11 @@ def _best_passages(
     size = limit
     while True:
         best = _best_rows(rows, scores, passes, size)
-        passages: list[int] = rows.column("passage")[best].tolist()
-        found = best_scores(passages, scores[best].tolist())
+        passages = rows.column("passage")[best]
+        order = np.lexsort((passages, -scores[best]))[:size]
+        found = best_scores(passages[order].tolist(), scores[best][order].tolist())
         # A passage may have several vectors.
-        if len(found) >= limit or len(best) < size:
+        if len(found) >= limit or len(best) <= size:
             return found
         size *= 2
 

@@ -1,4 +1,8 @@
-"""Read passages as candidates: by key, by substring, and newest first."""
+"""Read passages as candidates: by key, newest first, and by a text that they contain.
+
+To find a text, the vocabulary tells which words contain its first and last fragment. The index is
+searched for those words, and what it finds is verified against the text.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,41 @@ from collections.abc import Sequence
 from typing import Any
 
 from recollect.language.queries.query_tree import Node
-from recollect.language.text import fold, identifier
+from recollect.language.text import fold, identifier, indexable_fragment, tokens
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER, candidate_conditions, conditions
-from recollect.store.postgres.text.counts import size
-from recollect.store.postgres.text.joins import passages_and_documents, passages_and_words
-from recollect.store.postgres.text.lexemes import text_query
-from recollect.store.postgres.text.substring import (
-    CONTAINS,
-    all_words_query,
-    documents_with_title,
-    long_words,
-    passages_with_all_words,
-    passages_with_text,
+from recollect.store.postgres.lexemes import LONGEST, NO_MATCH, text_query
+from recollect.store.postgres.text_search import (
+    FILTER_PARAMETERS,
+    filter_arguments,
+    passages_and_documents,
+    passages_and_words,
+    size,
+)
+from recollect.store.postgres.words import (
+    known_words,
+    variants,
+    words_containing,
+    words_with_fragment,
 )
 from recollect.store.sql.candidates import COLUMNS, decode_candidates
 from recollect.store.sql.selection import few_documents, resolve_filter
 from recollect.store.values import Candidate, SubstringMatches
+
+__all__ = [
+    "candidates",
+    "candidates_by_id",
+    "find_substring",
+    "known_words",
+    "newest",
+    "previous_passages",
+    "recent",
+    "sample",
+    "scores",
+    "variants",
+    "words_containing",
+]
 
 _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
 # `offset 0` prevents the server from joining all passages: under row-level security, it expects
@@ -49,7 +70,7 @@ _BY_ID = f"""select {COLUMNS} from unnest(?::text[], ?::text[]) k(document, pass
     where p.owner = {OWNER} and p.document = d.key and p.id = k.passage offset 0) p"""
 
 
-# -- by key and id ---------------------------------------------------------------
+# -- by key and id ---
 
 
 def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
@@ -103,7 +124,7 @@ def sample(db: Connection, limit: int) -> list[str]:
     return [content for (content,) in rows]
 
 
-# -- newest first --------------------------------------------------------------
+# -- newest first ---
 
 
 def newest(
@@ -165,7 +186,7 @@ def _scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
     return f"{where} and p.document = any(?::bigint[])", [*values, documents]
 
 
-# -- by substring --------------------------------------------------------------
+# -- by substring ---
 
 
 def find_substring(
@@ -236,3 +257,111 @@ def _scan_recent(
         (db.owner, *match_values, documents, *values, limit),
     )
     return decode_candidates(rows)
+
+
+# -- literal text ---
+
+
+# With this many matches, scanning from the newest passage is faster than sorting them.
+_MANY = 3_000
+CONTAINS = 'strpos(coalesce(t.folded, lower(p.content collate "C")), ?) > 0'
+"""Whether a passage contains a folded text. ASCII texts are not stored in folded form."""
+
+
+def all_words_query(text: str) -> str:
+    """A tsquery for passages with every word of the text in their content, or empty."""
+    return " & ".join(f"'{word[:LONGEST]}':D" for word in dict.fromkeys(tokens(text)))
+
+
+def long_words(text: str) -> list[str]:
+    """The words of which the index only has the beginning."""
+    return [word for word in tokens(text) if len(word) >= LONGEST]
+
+
+def documents_with_title(
+    db: Connection, text: str, documents: list[int] | None, by_words: bool
+) -> list[int]:
+    """The documents whose title contains the text literally, or all its words.
+
+    None means all documents.
+    """
+    where = "strpos(d.folded_title, ?) > 0"
+    values: list[object] = [fold(text)]
+    if by_words:
+        values = [f" {word} " for word in sorted(set(tokens(text)))]
+        where = " and ".join(["strpos(d.title_words, ?) > 0"] * len(values)) or "false"
+    if documents is not None:
+        where += " and d.key = any(?::bigint[])"
+        values.append(documents)
+    rows = db.rows(
+        f"select d.key from document d where d.owner = ?::integer and d.title <> '' and {where}",
+        (db.owner, *values),
+    )
+    return [key for (key,) in rows]
+
+
+def passages_with_all_words(db: Connection, text: str) -> list[int] | None:
+    """The passages that contain all words of the text; None if there are many."""
+    if long_words(text):
+        return None
+    words_query = all_words_query(text)
+    # A GIN index does not store labels, so words in titles are excluded in a second step.
+    keys = _newest(db, words_query.replace(":D", ""))
+    if len(keys) == _MANY:
+        return None
+    in_content = "(not t.opening or t.words @@ ?::tsquery)"
+    return sorted(_select(db, keys, in_content, words_query))
+
+
+def passages_with_text(db: Connection, text: str) -> list[int] | None:
+    """The passages that contain the text literally.
+
+    None if there are many, or if the index cannot narrow them down.
+    """
+    query = _literal_query(db, text)
+    if query is None:
+        return None
+    keys = _newest(db, query)
+    if len(keys) == _MANY:
+        return None
+    rows = db.rows(
+        "select key from passage_text where owner = ?::integer and not whole limit ?",
+        (db.owner, _MANY),
+    )
+    if len(rows) == _MANY:  # too many messages are too long to be indexed as a whole
+        return None
+    keys += [key for (key,) in rows]
+    return sorted(_select(db, keys, CONTAINS, fold(text)))
+
+
+def _newest(db: Connection, query: str) -> list[int]:
+    rows = db.rows(
+        f"select newest({OWNER}, ?::tsquery, null, ?::integer, {FILTER_PARAMETERS})",
+        (query, _MANY, *filter_arguments(db, Filter(hidden=True))),
+    )
+    return [key for (key,) in rows]
+
+
+def _select(db: Connection, keys: list[int], condition: str, value: str) -> set[int]:
+    rows = db.rows(
+        f"""select p.key from {passages_and_words(db)}
+        where p.owner = ?::integer and p.key = any(?::bigint[]) and {condition}""",
+        (db.owner, keys, value),
+    )
+    return {key for (key,) in rows}
+
+
+def _literal_query(db: Connection, text: str) -> str | None:
+    """A tsquery for passages whose words could contain the text, or None if it is too general."""
+    folded = indexable_fragment(text)
+    fragments = tokens(folded)
+    parts = []
+    for number, fragment in enumerate(fragments):
+        open_left = number == 0 and folded.startswith(fragment)
+        open_right = number == len(fragments) - 1 and folded.endswith(fragment)
+        terms = words_with_fragment(db, fragment[:LONGEST], open_left, open_right)
+        # With too many words, the other fragments must narrow the query down.
+        if terms is not None:
+            alternatives = " | ".join(f"'{term}'" for term in terms) or NO_MATCH
+            parts.append(f"({alternatives})")
+    return " & ".join(parts) if parts else None

@@ -28,7 +28,7 @@ _POSITIONS = 255
 _BYTES = 900_000
 
 
-# -- texts ---------------------------------------------------------------------
+# -- texts ---
 
 
 class TextVector(NamedTuple):
@@ -109,7 +109,7 @@ def _long_text_vector(sections: _Sections, is_complete: bool) -> TextVector:
     return TextVector(literal, length, has_all_positions, has_all_words, set(positions))
 
 
-# -- queries -------------------------------------------------------------------
+# -- queries ---
 
 
 @dataclass(frozen=True, slots=True)
