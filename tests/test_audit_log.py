@@ -19,8 +19,15 @@ from recollect.places import audit_logs, audit_name, record
 from recollect.settings import Limits
 from recollect.settings import place as settings_place
 from recollect.store import audit_files, audit_log
-from recollect.store.audit_log import Actor, AuditLogs, Entry, Head, acting
-from recollect.store.audit_reading import RecordFilter, newest_records
+from recollect.store.audit_log import (
+    Actor,
+    AuditLogs,
+    Entry,
+    Head,
+    RecordFilter,
+    acting,
+    newest_records,
+)
 
 CANARY = "zebraquagga"
 

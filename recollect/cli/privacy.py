@@ -39,8 +39,14 @@ from recollect.model.kinds import KINDS
 from recollect.model.sources import SOURCES
 from recollect.places import audit_logs, audit_name, keys
 from recollect.settings import place
-from recollect.store.audit_log import ACTIONS, AuditLogs, Head, Verification
-from recollect.store.audit_reading import RecordFilter, newest_records
+from recollect.store.audit_log import (
+    ACTIONS,
+    AuditLogs,
+    Head,
+    RecordFilter,
+    Verification,
+    newest_records,
+)
 from recollect.transfer.forgetting import ForgetReport
 from recollect.transfer.redaction import Redaction
 from recollect.transfer.risks import RISKS, RiskReport

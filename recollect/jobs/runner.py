@@ -207,7 +207,7 @@ class Runner:
                 return
             try:
                 self._renew_leases()
-                if self._jobs.has_due(self._kinds, self._hosts):
+                if self._jobs.seconds_until_due(self._kinds, self._hosts) == 0:
                     for lane in self._lanes:
                         self._fill(lane)
                 self._sweep()

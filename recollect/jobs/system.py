@@ -10,17 +10,19 @@ from pathlib import Path
 from recollect import settings
 from recollect.errors import InvalidInput
 from recollect.home_folder import UPLOADS
-from recollect.jobs.backing_up import BackupHandler
-from recollect.jobs.importing import ImportHandler
-from recollect.jobs.indexing import IndexHandler, IndexRequests
+from recollect.jobs.handlers import (
+    BackupHandler,
+    ImportHandler,
+    IndexHandler,
+    IndexRequests,
+    SecretScanHandler,
+)
 from recollect.jobs.runner import HOST, POLL_SECONDS, Borrow, Handler, Lane, Runner
-from recollect.jobs.secret_scan import SecretScanHandler
 from recollect.library import Library
 from recollect.places import open, stop_waiting
 from recollect.store.shared.changes import ChangeSignals
 from recollect.store.shared.database import SharedDatabase
 from recollect.store.shared.jobs import Jobs
-from recollect.store.shared.open_libraries import OpenLibraries
 from recollect.store.shared.uploads import UploadFolder, Uploads, UploadTable
 from recollect.store.sqlite.encryption import data_key
 from recollect.store.sqlite.private_files import create_private_folder
@@ -57,10 +59,9 @@ class JobSystem:
             self._idle_seconds = _HOME_IDLE_SECONDS
         self.jobs = Jobs(database)
         self.uploads = open_uploads(place, database)
-        self._open_libraries = OpenLibraries(database)
         self._requests: IndexRequests | None = None
         if queues_indexing and settings.INDEXING.get() != "manual":
-            self._requests = IndexRequests(self.jobs, self._open_libraries)
+            self._requests = IndexRequests(self.jobs)
 
     def open_library(self, place: Path | str, user: str) -> Library:
         """Open a library whose changes are indexed by whoever runs jobs."""
@@ -78,7 +79,7 @@ class JobSystem:
         """What runs jobs. It does nothing before it is started."""
         handlers: dict[str, list[Handler]] = {
             IMPORTS: [ImportHandler(borrow, self.jobs, self.uploads)],
-            INDEX: [IndexHandler(borrow, self.jobs, self._open_libraries)],
+            INDEX: [IndexHandler(borrow)],
             TASKS: [SecretScanHandler(borrow), BackupHandler(self._place)],
         }
         return Runner(

@@ -17,6 +17,7 @@ import json
 import queue
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -25,7 +26,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from recollect.errors import RecollectError
-from recollect.language.text import iso, printable, storable, truncate
+from recollect.language.text import iso, moment, printable, storable, truncate
 
 READ, SEARCH, EXPORT, DENIED = "read", "search", "export", "denied"
 DELETE, FORGET, REDACT, UNDO, RESTORE = "delete", "forget", "redact", "undo import", "restore"
@@ -385,3 +386,60 @@ def _warn(message: str) -> None:
     import logging  # most commands need no log
 
     logging.getLogger(__name__).warning("%s", message)
+
+
+# -- selecting records ---
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """Which records to list. All conditions must hold."""
+
+    actions: tuple[str, ...] = ()
+    by: str = ""
+    """A user or the id of an API key."""
+    after: datetime | None = None
+    before: datetime | None = None
+
+    def matches(self, values: dict[str, Any]) -> bool:
+        if self.actions and values.get("action") not in self.actions:
+            return False
+        if self.by and self.by not in (values.get("by"), values.get("key")):
+            return False
+        if self.after is None and self.before is None:
+            return True
+        at = moment(values.get("at"))
+        if at is None:
+            return False
+        is_late = self.after is None or at >= self.after
+        is_early = self.before is None or at <= self.before
+        return is_late and is_early
+
+
+def newest_records(
+    logs: AuditLogs, user: str, conditions: RecordFilter, limit: int
+) -> list[dict[str, Any]]:
+    """The newest records of a user that pass the filter, newest first."""
+    logs.flush()
+    newest: deque[dict[str, Any]] = deque(maxlen=limit)
+    for record in logs.records(user):
+        values = _values(record)
+        if conditions.matches(values):
+            newest.append(values)
+    return list(reversed(newest))
+
+
+def _values(record: Record) -> dict[str, Any]:
+    """The values of a record. Of one that was damaged or changed, only what can be shown."""
+    try:
+        values = record.values
+        _validate(values)
+        return values
+    except (ValueError, TypeError, KeyError):
+        return {"number": record.number, "at": "1970-01-01T00:00:00Z", "action": "damaged"}
+
+
+def _validate(values: dict[str, Any]) -> None:
+    datetime.fromisoformat(values["at"])
+    if not isinstance(values.get("ids", []), list) or not isinstance(values.get("count", 0), int):
+        raise ValueError("A record has values of the wrong type.")

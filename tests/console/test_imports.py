@@ -21,7 +21,7 @@ from sites import Site
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.jobs.importing import ImportHandler
+from recollect.jobs.handlers import ImportHandler
 from recollect.serve.app import make_app
 from recollect.serve.http import import_jobs as jobs
 from recollect.serve.http.import_jobs import DONE, FAILED, QUEUED, ImportJob, safe_name

@@ -15,7 +15,7 @@ from recollect.errors import InvalidInput
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
 from recollect.settings import default_user
-from recollect.store.audit_reading import RecordFilter, newest_records
+from recollect.store.audit_log import RecordFilter, newest_records
 from recollect.transfer.exclusion import add_pattern, read_patterns, remove_pattern
 
 ADDRESS = "http://127.0.0.1:8765"

@@ -21,7 +21,7 @@ import pytest
 from recollect.errors import StoreUnavailable
 from recollect.importers.sandbox import files, process
 from recollect.importers.sandbox.bounds import Bounds
-from recollect.jobs.importing import ImportHandler
+from recollect.jobs.handlers import ImportHandler
 from recollect.jobs.runner import Runner
 from recollect.serve.http.import_jobs import DONE, QUEUED, RUNNING
 from recollect.serve.http.service import Service
@@ -191,7 +191,7 @@ import sys
 from recollect.importers.sandbox import process
 process.MODULE = "hostile_worker"
 from recollect.cli import main
-from recollect.jobs.importing import ImportHandler
+from recollect.jobs.handlers import ImportHandler
 ImportHandler.max_attempts = 2
 sys.exit(main(["serve", "--home", sys.argv[1], "--port", "0", "--json"]))
 """

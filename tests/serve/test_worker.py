@@ -17,17 +17,13 @@ import pytest
 
 import recollect
 from recollect.errors import StoreUnavailable
-from recollect.jobs.indexing import INDEX, IndexHandler
+from recollect.jobs.handlers import INDEX, SECRETS, IndexHandler
 from recollect.jobs.runner import HOST, Lane, Runner
-from recollect.jobs.secret_scan import SECRETS
-from recollect.jobs.system import JobSystem
-from recollect.places import shared_database
 from recollect.serve.http.import_jobs import DONE, QUEUED
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import default_user
 from recollect.settings import place as library_place
 from recollect.store.shared.jobs import TABLES, new_id
-from recollect.store.shared.open_libraries import TABLES as OPEN
 
 EXPORT = json.dumps(
     {
@@ -116,10 +112,9 @@ def test_a_scan_that_was_started_on_one_server_is_seen_on_another(
 
 
 @pytest.mark.both_stores
-def test_a_message_stored_by_a_server_that_died_is_indexed(
+def test_a_message_stored_by_a_server_that_died_is_indexed_when_the_library_is_used(
     servers: Callable[..., Service],
     run: Callable[..., str],
-    place: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server dies between storing the message and asking for it to be indexed."""
@@ -131,9 +126,9 @@ def test_a_message_stored_by_a_server_that_died_is_indexed(
         with service.libraries.borrow(default_user()) as library:
             library.add_conversation("c", messages=[{"role": "user", "content": "hello castle"}])
     assert service.jobs.list_for(INDEX, default_user()) == []
-    service.shared.execute(OPEN, "update server_lease set lease_until = 0")
-    with JobRunner(place) as runner:
-        runner.sweep()
+    with service.libraries.borrow(default_user()) as library:
+        assert library.search("castle").total == 1
+    service._job_system.flush()
     (job,) = service.jobs.list_for(INDEX, default_user())
     assert job.state == QUEUED
     run("worker", "--once", "--jobs", "index")
@@ -141,23 +136,8 @@ def test_a_message_stored_by_a_server_that_died_is_indexed(
         assert library.index_status().share == 1.0
 
 
-class JobRunner:
-    """The sweep of a process that runs index jobs."""
-
-    def __init__(self, place: str) -> None:
-        self._database = shared_database(library_place(place))
-        self._system = JobSystem(library_place(place), self._database, queues_indexing=False)
-
-    def __enter__(self) -> IndexHandler:
-        system = self._system
-        return IndexHandler(no_library, system.jobs, system._open_libraries)
-
-    def __exit__(self, *error: object) -> None:
-        self._database.close()
-
-
 def no_library(user: str) -> Any:
-    raise AssertionError("the sweep opens no library")
+    raise AssertionError("it opens no library")
 
 
 @pytest.mark.both_stores
@@ -263,7 +243,7 @@ def test_a_job_whose_lease_was_lost_is_stopped_and_records_nothing(
             run.stop.wait()
             ended.set()
 
-    handler = Slow(no_library, service.jobs, service._job_system._open_libraries)
+    handler = Slow(no_library)
     runner = Runner(service.jobs, [Lane("index", [handler], 1)])
     service.jobs.add("slow", "ann")
     runner.start()

@@ -14,8 +14,6 @@ from recollect.places import shared_database
 from recollect.settings import place as library_place
 from recollect.store.shared.database import SharedDatabase
 from recollect.store.shared.jobs import DONE, FAILED, QUEUED, RUNNING, TABLES, Job, Jobs
-from recollect.store.shared.open_libraries import TABLES as OPEN
-from recollect.store.shared.open_libraries import OpenLibraries
 from recollect.store.shared.uploads import CHUNK_BYTES, UploadFolder, Uploads, UploadTable
 
 pytestmark = pytest.mark.both_stores
@@ -136,7 +134,8 @@ def test_a_job_that_is_put_back_keeps_its_place_and_does_not_count_as_an_attempt
 def test_a_job_for_one_machine_is_run_there_only(jobs: Jobs, shared: SharedDatabase) -> None:
     job = jobs.add("backup", "", host="alpha")
     assert jobs.claim(["backup"], ["", "beta"]) is None
-    assert not jobs.has_due(["backup"], ["", "beta"]) and jobs.has_due(["backup"], ["alpha"])
+    assert jobs.seconds_until_due(["backup"], ["", "beta"]) is None
+    assert jobs.seconds_until_due(["backup"], ["alpha"]) == 0
     shared.execute(TABLES, "update job set due_at = 0")
     jobs.clean_up()
     failed = jobs.get(job.id)
@@ -246,28 +245,3 @@ def test_an_upload_that_was_not_finished_is_removed(uploads: Uploads) -> None:
     writer.close()
     with pytest.raises(NotFound), uploads.open("job", "a.bin"):
         pass
-
-
-# -- open libraries ---
-
-
-def test_the_libraries_of_a_server_that_died_are_known(shared: SharedDatabase) -> None:
-    libraries = OpenLibraries(shared)
-
-    def lost_users() -> list[tuple[str, str]]:
-        """Without the users of other tests on the same database."""
-        servers = ("dead", "alive")
-        return [(server, user) for server, user in libraries.lost_users() if server in servers]
-
-    for server in ("dead", "alive"):
-        libraries.add(server, "ann")
-    libraries.add("dead", "bob")
-    libraries.remove("dead", "bob")
-    assert lost_users() == []
-    shared.execute(OPEN, "update server_lease set lease_until = 0 where server = 'dead'")
-    assert lost_users() == [("dead", "ann")]
-    libraries.renew("dead")
-    assert lost_users() == []
-    libraries.end("dead")
-    libraries.end("alive")
-    assert lost_users() == []

@@ -14,9 +14,8 @@ from starlette.responses import Response
 from recollect import places, settings
 from recollect.errors import NotFound
 from recollect.home_folder import EXCLUSIONS
-from recollect.jobs.backing_up import BACKUP, SERVER
+from recollect.jobs.handlers import BACKUP, SECRETS, SERVER, decode_scan
 from recollect.jobs.runner import HOST
-from recollect.jobs.secret_scan import SECRETS, decode_scan
 from recollect.library import Library
 from recollect.models import embeddings
 from recollect.serve.console.error_pages import PageRoute

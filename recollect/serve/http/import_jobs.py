@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInput, NotFound, RecollectError
-from recollect.jobs.importing import IMPORT
+from recollect.jobs.handlers import IMPORT
 from recollect.jobs.runner import HOST, Borrow
 from recollect.model.receipts import Receipt
 from recollect.settings import LIMITS

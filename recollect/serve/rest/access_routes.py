@@ -19,8 +19,7 @@ from recollect.serve.identity.accounts import MAX_GRACE, live_sessions, new_key,
 from recollect.serve.identity.principal import ADMIN, CONVERSATIONS, READ, WRITE, Forbidden
 from recollect.serve.rest.schemas import RequestBody, ResponseBody, about
 from recollect.store.api_keys import Session, no_session
-from recollect.store.audit_log import KEY, Entry
-from recollect.store.audit_reading import RecordFilter, newest_records
+from recollect.store.audit_log import KEY, Entry, RecordFilter, newest_records
 
 key_routes = Routes("keys")
 session_routes = Routes("sessions")

@@ -26,7 +26,6 @@ from recollect.store.shared import (
     budgets,
     exclusions,
     jobs,
-    open_libraries,
     sessions,
     uploads,
 )
@@ -35,7 +34,6 @@ SHARED_TABLES = (
     sessions.TABLES,
     jobs.TABLES,
     uploads.TABLES,
-    open_libraries.TABLES,
     exclusions.TABLES,
     budgets.TABLES,
 )

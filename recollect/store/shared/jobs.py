@@ -261,21 +261,6 @@ class Jobs:
 
     # -- running ---
 
-    def has_due(self, kinds: Sequence[str], hosts: Sequence[str] = ("",)) -> bool:
-        """Whether `claim` may find a job. Cheaper, for those who ask every second."""
-        members = ", ".join("?" * len(kinds))
-        host_members = ", ".join("?" * len(hosts))
-        now = self._database.now
-        rows = self._database.execute(
-            TABLES,
-            f"""select 1 from job where kind in ({members}) and host in ({host_members})
-              and (state = 'queued' and due_at <= {now}
-                or state = 'running' and lease_until < {now})
-            limit 1""",
-            (*kinds, *hosts),
-        )
-        return bool(rows)
-
     def seconds_until_due(self, kinds: Sequence[str], hosts: Sequence[str] = ("",)) -> float | None:
         """How long until `claim` may find a job, if none is added; None if none waits or runs."""
         members = ", ".join("?" * len(kinds))
