@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from services import make_key
 from sites import TIMEOUT, Site
 from test_first_run import prepare_computer
 from test_imports import EXPORT
-
-from recollect.serve.identity.accounts import new_key
-from recollect.settings import default_user
 
 pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 
@@ -152,8 +150,7 @@ def test_axe_reports_nothing_on_an_upload(
 @pytest.mark.browser_errors("401")
 def test_axe_reports_nothing_when_signed_in(site: Site, open_page: OpenPage) -> None:
     add_conversation(site)
-    key, _ = new_key(site.service.keys, default_user(), "console", ("read", "write", "admin"))
-    site.service.auth.keys_changed()
+    key = make_key(site.service, ("read", "write", "admin"))
     page = open_page("/settings", ready=False)
     assert violations(page) == []
     page.get_by_label("API key or token").fill("rk_000000000000_wrong")

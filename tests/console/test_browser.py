@@ -16,11 +16,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from services import make_key
 from sites import Site, expect
 
 import recollect
-from recollect.serve.identity.accounts import new_key
-from recollect.settings import default_user
 
 OpenPage = Callable[..., Any]
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -680,8 +679,7 @@ def test_the_activity_page_shows_charts(site: Site, open_page: OpenPage) -> None
 @pytest.mark.browser_errors("401")
 def test_a_person_can_sign_in_with_an_api_key(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Behind a key", "text")
-    key, _ = new_key(site.service.keys, default_user(), "console", ("read", "write"))
-    site.service.auth.keys_changed()
+    key = make_key(site.service, ("read", "write"))
     page = open_page("/c/c?q=text", ready=False)
     expect(page.locator("h1")).to_have_text("Sign in")
     page.get_by_label("API key or token").fill("rk_000000000000_wrong")
@@ -707,8 +705,7 @@ def test_a_person_can_sign_in_with_an_api_key(site: Site, open_page: OpenPage) -
 @pytest.mark.full
 def test_a_read_only_key_sees_no_write_actions(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Read me", "text", metadata={"tags": ["green"]})
-    key, _ = new_key(site.service.keys, default_user(), "reader", ("read",))
-    site.service.auth.keys_changed()
+    key = make_key(site.service, ("read",))
     page = open_page("/login?next=/c/c", ready=False)
     page.get_by_label("API key or token").fill(key)
     page.keyboard.press("Enter")

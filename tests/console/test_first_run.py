@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from services import Service, make_app, make_service
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.serve.app import make_app
-from recollect.serve.http.service import Service, ServiceConfig
-from recollect.settings import place as library_place
 
 PORT = 8765
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -86,11 +84,11 @@ def test_only_what_was_found_can_be_imported(person: TestClient) -> None:
 
 def test_a_started_import_survives_a_restart(place: str, computer: Path) -> None:
     paths = [str(computer / ".claude" / "projects")]
-    stopped = Service(library_place(place), ServiceConfig())
+    stopped = make_service(place)
     stopped.drain()  # it runs no jobs any more
     stopped.imports.import_local("default", "1 Claude Code session", paths)
     stopped.close()
-    resumed = Service(library_place(place), ServiceConfig())
+    resumed = make_service(place)
     resumed.start_jobs()
     while not all(job.is_finished for job in resumed.imports.list_for("default")):
         threading.Event().wait(0.01)
@@ -122,8 +120,7 @@ def test_nothing_is_revealed_to_users_with_keys_or_from_other_computers(
 
 
 def test_nothing_is_revealed_by_a_server_with_a_public_name(place: str) -> None:
-    config = ServiceConfig(rate_per_minute=0, base_url="https://notes.example")
-    service = Service(library_place(place), config)
+    service = make_service(place, base_url="https://notes.example")
     with TestClient(
         make_app(service), f"http://127.0.0.1:{PORT}", client=("127.0.0.1", 5000)
     ) as client:

@@ -10,7 +10,7 @@ import pytest
 from sites import Site, expect
 
 import recollect
-from recollect.model.documents import Passage
+from recollect import Passage
 
 OpenPage = Callable[..., Any]
 SOURCES = ("chatgpt", "codex")

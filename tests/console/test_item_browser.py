@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from services import make_key
 from sites import Site, expect
 
 import recollect
-from recollect.serve.identity.accounts import new_key
-from recollect.settings import default_user
 
 # Other tests check the content of these pages on every store, without a browser.
 pytestmark = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
@@ -381,8 +380,7 @@ def test_an_item_can_be_exported(site: Site, open_page: OpenPage) -> None:
 @pytest.mark.full
 def test_a_read_only_key_sees_no_write_actions(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
-    text, _ = new_key(site.service.keys, default_user(), "a test", ("read",))
-    site.service.auth.keys_changed()
+    text = make_key(site.service, ("read",))
     page = open_page("/login", ready=False)
     page.get_by_label("API key or token").fill(text)
     page.get_by_role("button", name="Sign in").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from recollect.language.text import storable
 from recollect.model.sources import source_label
+from recollect.serve.console.templating import project_name, short_time
 from recollect.serve.links import conversation_url, local, open_in
 
 UUID = "0c5f3b9e-6a50-4a0e-9c43-0a4f3c0f7d11"
@@ -77,3 +79,21 @@ def test_foreign_urls_are_not_followed_after_sign_in(address: str | None) -> Non
 
 def test_console_urls_are_followed_after_sign_in() -> None:
     assert local("/c/a%20b?q=x&m=1") == "/c/a%20b?q=x&m=1"
+
+
+def test_lists_show_the_time_of_today_and_the_date_of_other_days() -> None:
+    now = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+    assert short_time(now - timedelta(hours=3), now) == "09:00"
+    assert short_time(now - timedelta(hours=13), now) == "14 Nov 2026"
+    assert short_time(now - timedelta(days=700), now) == "15 Dec 2024"
+    assert short_time(now + timedelta(days=3), now) == "18 Nov 2026"
+    assert short_time(None) == ""
+
+
+def test_a_project_that_is_a_path_is_shown_by_its_last_folder() -> None:
+    assert [project_name(n) for n in ("/home/ann/garden/", "C:\\work\\app", "default", "/")] == [
+        "garden",
+        "app",
+        "default",
+        "/",
+    ]

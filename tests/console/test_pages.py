@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from html import unescape
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,16 +14,8 @@ from selection import few
 from starlette.testclient import TestClient
 
 import recollect
+from recollect import Filter
 from recollect.errors import SearchTimeout, StorageFull, StoreBusy
-from recollect.index.meaning import Meaning
-from recollect.knowledge.api import Knowledge
-from recollect.language.text import storable
-from recollect.model.search import Filter
-from recollect.serve.console import charts
-from recollect.serve.console.templating import project_name, short_time
-from recollect.serve.http import assets
-from recollect.serve.http.responses import Problem
-from recollect.serve.http.service import Service
 
 PART = {"X-Recollect-Fragment": "part"}
 ORIGIN = {"Origin": "http://127.0.0.1:8765"}
@@ -275,7 +267,7 @@ def test_a_search_without_hits_says_that_vectors_were_not_used(
     def fail(*arguments: object) -> None:
         raise recollect.RecollectError("the model is broken.")
 
-    monkeypatch.setattr(Meaning, "vector", fail)
+    monkeypatch.setattr("recollect.index.meaning.Meaning.vector", fail)
     text = visible_text(client.get("/console/hits?q=zxqv", headers=PART).text)
     assert "No message mentions zxqv" in text
     assert "Vectors were not used: the model is broken." in text
@@ -292,7 +284,7 @@ def test_messages_are_shown_if_the_search_of_items_takes_too_long(
     def time_out(*arguments: object, **options: object) -> None:
         raise SearchTimeout("It took too long.")
 
-    monkeypatch.setattr(Knowledge, "search", time_out)
+    monkeypatch.setattr("recollect.knowledge.api.Knowledge.search", time_out)
     text = visible_text(client.get("/console/hits?q=sencha&kind=all", headers=PART).text)
     assert "Contains “sencha”" in text
     assert "The search was stopped because it took too long" in text
@@ -744,7 +736,7 @@ def test_text_that_is_not_valid_unicode_is_shown_with_replacement_characters(
     )
     html = client.get("/c/c").text
     assert "lone \ufffd \ufffd here" in html
-    assert storable("t\ud800\x00") in html
+    assert "t\ufffd\ufffd" in html
 
 
 def test_errors_are_pages_in_browsers_and_json_in_scripts(client: TestClient) -> None:
@@ -782,27 +774,24 @@ def test_error_pages_are_inside_the_frame_and_say_what_to_do(
 
 
 def test_errors_of_the_server_are_pages_too(
-    service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors = {
         500: RuntimeError("a secret path"),
         503: StoreBusy("a secret path"),
         507: StorageFull("a secret path"),
-        413: Problem(413, "Too many characters."),
-        429: Problem(429, "Too many requests. Try again in 7 seconds.", retry_after=7),
     }
     for status, error in errors.items():
 
         def fail(*_: object, error: Exception = error) -> None:
             raise error
 
-        monkeypatch.setattr(charts, "frame", fail)
+        monkeypatch.setattr("recollect.serve.console.charts.frame", fail)
         response = client.get("/activity?source=chatgpt")
         assert response.status_code == status
         assert "a secret path" not in response.text
         assert 'role="search"' in response.text
-        assert ('href="/activity?source=chatgpt">Try again' in response.text) == (status != 413)
-    assert response.headers["retry-after"] == "7"
+        assert 'href="/activity?source=chatgpt">Try again' in response.text
 
 
 def test_people_who_are_not_signed_in_see_no_frame(
@@ -856,7 +845,8 @@ def test_static_files_can_be_cached_forever(client: TestClient) -> None:
         assert "immutable" in response.headers["cache-control"]
         answer = client.get(address, headers={"If-None-Match": response.headers["etag"]})
         assert answer.status_code == 304
-    headers = client.get(assets.url("console.js")).headers
+    (script,) = re.findall(r'"(/static/[^"]+/console.js)"', client.get("/").text)
+    headers = client.get(script).headers
     assert headers["content-type"] == "text/javascript; charset=utf-8"
     assert client.get("/static/old/console.js").headers["cache-control"] == "no-cache"
 
@@ -865,7 +855,8 @@ def test_static_files_can_be_cached_forever(client: TestClient) -> None:
     "name", ["../pages.py", "..%2fpages.py", "%2e%2e/pages.py", "pages.py", "library.db", ""]
 )
 def test_only_static_files_are_served(client: TestClient, name: str) -> None:
-    assert client.get(f"/static/{assets.VERSION}/{name}").status_code == 404
+    version = re.findall(r'"/static/([^"/]+)/', client.get("/").text)[0]
+    assert client.get(f"/static/{version}/{name}").status_code == 404
 
 
 def test_pages_load_nothing_from_other_servers(
@@ -878,7 +869,10 @@ def test_pages_load_nothing_from_other_servers(
             a.startswith("/static/") for a in re.findall(r'(?:src|<link[^>]* href)="([^"]*)"', html)
         )
         assert "<script>" not in html
-    scripts = "".join(p.read_text() for p in (assets.FOLDER / "static").rglob("*.*"))
+    scripts = "".join(
+        p.read_text()
+        for p in (Path(recollect.__file__).parent / "serve/console/static").rglob("*.*")
+    )
     assert "http://" not in scripts.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in scripts
 
@@ -957,24 +951,3 @@ def test_a_key_without_the_read_scope_is_refused(
     headers = {"Authorization": f"Bearer {new_user_key(scopes=('write',))}"}
     for page in ("/", "/c/x", "/activity", "/imports", "/console/rows", "/console/hits?q=x"):
         assert client.get(page, headers=headers).status_code == 403
-
-
-# -- small things ---
-
-
-def test_lists_show_the_time_of_today_and_the_date_of_other_days() -> None:
-    now = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
-    assert short_time(now - timedelta(hours=3), now) == "09:00"
-    assert short_time(now - timedelta(hours=13), now) == "14 Nov 2026"
-    assert short_time(now - timedelta(days=700), now) == "15 Dec 2024"
-    assert short_time(now + timedelta(days=3), now) == "18 Nov 2026"
-    assert short_time(None) == ""
-
-
-def test_a_project_that_is_a_path_is_shown_by_its_last_folder() -> None:
-    assert [project_name(n) for n in ("/home/ann/garden/", "C:\\work\\app", "default", "/")] == [
-        "garden",
-        "app",
-        "default",
-        "/",
-    ]

@@ -12,7 +12,7 @@ import pytest
 from sites import Server, Site, expect
 
 import recollect
-from recollect.model.documents import Passage
+from recollect import Passage
 
 OpenPage = Callable[..., Any]
 START = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 import uvicorn
+from services import make_app, make_service
 from sites import TIMEOUT, Site, expect
 from test_first_run import prepare_computer
 
 import recollect
-from recollect.serve.app import make_app
-from recollect.serve.http.service import Service, ServiceConfig
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -33,7 +32,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def url(home: Path) -> Iterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    service = Service(home, ServiceConfig(port=port, rate_per_minute=0))
+    service = make_service(str(home), port=port)
     server = uvicorn.Server(
         uvicorn.Config(make_app(service), log_level="error", timeout_graceful_shutdown=5)
     )

@@ -16,10 +16,7 @@ from clauses import proves
 from persistence_fields import CONVERSATION, MESSAGE
 from rest_client import Client
 from selection import few
-
-from recollect.serve.app import make_app
-from recollect.serve.http.service import Service, ServiceConfig
-from recollect.settings import place as parse_place
+from services import make_app, make_service
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")
 
@@ -356,7 +353,7 @@ def test_a_message_can_reply_to_an_earlier_one(client: Client) -> None:
 @contextmanager
 def serve(place: str, user: str) -> Iterator[Client]:
     """A separate server, from its start to its end."""
-    service = Service(parse_place(place), ServiceConfig(rate_per_minute=0))
+    service = make_service(place)
     with Client(service, make_app(service), user) as client:
         yield client
     service.close()

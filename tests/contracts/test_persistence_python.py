@@ -10,8 +10,8 @@ from persistence_fields import CONVERSATION, MESSAGE
 from states import settle
 
 import recollect
+from recollect import PersistenceApi
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.persistence import PersistenceApi
 
 
 @proves("C1-38")

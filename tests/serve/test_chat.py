@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from asgi import MakeKey
 from selection import few
+from services import Service
 from starlette.testclient import TestClient
 from upstream import MODEL, Reply, StandIn, completion, compress, plain, running, stream
 
-from recollect.library import Library
-from recollect.serve.http.service import Service
+from recollect import Library
 
 KEY = "sk-operator-0123456789"
 

@@ -8,7 +8,7 @@ import pytest
 from asgi import MakeKey
 from starlette.testclient import TestClient
 
-from recollect.library import Library
+from recollect import Library
 
 ID = "3f2a9c41-7d5e-4b8a-9c3d-1e2f3a4b5c6d"
 

@@ -9,20 +9,17 @@ from typing import Any
 import pytest
 from asgi import ADDRESS, raw
 from fastapi import FastAPI
+from services import Service, make_app, make_service
 from starlette.testclient import TestClient
 
-from recollect.serve.app import make_app
 from recollect.serve.http import events
-from recollect.serve.http.service import Service, ServiceConfig
-from recollect.settings import place as library_place
 
 PATIENCE = 60.0
 
 
 @pytest.fixture
 def servers(place: str) -> Iterator[tuple[Service, Service]]:
-    config = ServiceConfig(rate_per_minute=0)
-    one, other = Service(library_place(place), config), Service(library_place(place), config)
+    one, other = make_service(place), make_service(place)
     yield one, other
     one.close()
     other.close()

@@ -15,6 +15,7 @@ import httpx
 import pytest
 from asgi import MakeKey
 from lazy_import import LazyModule
+from services import Service, default_user, listening, make_service
 from upstream import (
     MODEL,
     Reply,
@@ -32,14 +33,7 @@ from upstream import (
     text_item,
 )
 
-from recollect.library import Library
-from recollect.model.documents import Document, Passage
-from recollect.serve.http.service import Service
-from recollect.serve.identity.accounts import new_session
-from recollect.serve.identity.principal import Principal
-from recollect.serve.server import _Server
-from recollect.settings import default_user
-from recollect.settings import place as library_place
+from recollect import Document, Library, Passage
 
 openai: Any = LazyModule("openai")
 
@@ -57,25 +51,9 @@ def upstream(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
         yield stand_in
 
 
-@contextmanager
-def serving(service: Service) -> Iterator[str]:
-    """Run the service on a real socket. Yields its URL."""
-    listening = threading.Event()
-    server = _Server(service, listening.set)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        try:
-            assert listening.wait(30)
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
-
-
 @pytest.fixture
 def address(service: Service, upstream: StandIn) -> Iterator[str]:
-    with serving(service) as url:
+    with listening(service) as url:
         yield url
 
 
@@ -411,13 +389,13 @@ def test_a_response_continues_the_one_before_it_also_after_a_restart(
             client.responses.create(model=MODEL, input="Something else?")
             return id_
 
-    with serving(service) as address:
+    with listening(service) as address:
         first = ask("One?")
         second = ask("Two?", previous_response_id=first)
     service.close()
-    other = Service(library_place(place), service.config)
+    other = make_service(place)
     try:
-        with serving(other) as address:
+        with listening(other) as address:
             ask("Three?", previous_response_id=second)
         document = next(d for d in conversations(other) if d.title == "One?")
     finally:
@@ -494,12 +472,12 @@ def test_the_session_of_any_conversation_continues_on_every_route(
 def test_a_conversation_continues_after_a_restart(
     place: str, upstream: StandIn, service: Service
 ) -> None:
-    with serving(service) as address:
+    with listening(service) as address:
         httpx.post(address + CHAT, json=HELLO, trust_env=False)
     service.close()
-    other = Service(library_place(place), service.config)
+    other = make_service(place)
     try:
-        with serving(other) as address:
+        with listening(other) as address:
             answer = {"role": "assistant", "content": "Answer 1 to Hello"}
             messages = [*HELLO["messages"], answer, user_says("Still there?")]
             httpx.post(address + CHAT, json={**HELLO, "messages": messages}, trust_env=False)
@@ -572,7 +550,7 @@ def test_an_unreachable_model_server_is_our_error(
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     monkeypatch.setenv("RECOLLECT_MODEL", f"http://127.0.0.1:{port}/v1")
-    with serving(service) as address:
+    with listening(service) as address:
         answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
     assert (answer.status_code, answer.json()["detail"]) == (
         502,
@@ -705,7 +683,7 @@ def test_a_stream_finishes_while_the_server_shuts_down(upstream: StandIn, servic
     reply.gates[0].set()
     upstream.replies.append(reply)
     with (
-        serving(service) as address,
+        listening(service) as address,
         httpx.stream(
             "POST", address + CHAT, json={**HELLO, "stream": True}, timeout=60, trust_env=False
         ) as answer,
@@ -724,7 +702,7 @@ def test_the_error_names_the_setting_if_no_model_is_configured(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RECOLLECT_MODEL", raising=False)
-    with serving(service) as address:
+    with listening(service) as address:
         answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
     assert answer.status_code == 503
     assert "RECOLLECT_MODEL" in answer.json()["detail"]
@@ -740,7 +718,7 @@ def test_an_invalid_setting_is_a_server_error(
 ) -> None:
     monkeypatch.setenv("RECOLLECT_MODEL", setting)
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
-    with serving(service) as address:
+    with listening(service) as address:
         answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
     assert answer.status_code == 503 and "RECOLLECT_MODEL" in answer.text
     assert "hunter2" not in answer.text and OPERATORS_KEY not in answer.text
@@ -808,7 +786,7 @@ def test_the_configured_key_is_sent_instead(
     service: Service, upstream: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
-    with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
+    with listening(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         post_raw(http, HELLO, Authorization=f"Bearer {CLIENTS_KEY}", **{"Api-Key": CLIENTS_KEY})
     assert upstream.requests[0].header("Authorization") == f"Bearer {OPERATORS_KEY}"
     assert CLIENTS_KEY not in str(upstream.requests[0].headers)
@@ -827,8 +805,9 @@ def test_our_api_key_is_never_sent_to_the_model_server(
         monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
     bearer = key(user=user)["Authorization"]
     secret = bearer.removeprefix("Bearer ")
-    session, _ = new_session(service.keys, Principal(user), key_id=secret[3:15])
-    with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
+    with listening(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
+        http.post("/login", data={"key": secret}, headers={"Origin": address})
+        session = http.cookies.pop("recollect_session")
         for headers in (
             {"Authorization": bearer},
             {"X-API-Key": secret},
@@ -873,7 +852,7 @@ def test_no_key_is_stored_or_logged(
     upstream.replies.extend(
         [completion("Hi."), Reply(silent=True), plain({"error": f"bad key {OPERATORS_KEY}"}, 401)]
     )
-    with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
+    with listening(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         for _ in range(3):
             post_raw(http, HELLO, Authorization=f"Bearer {CLIENTS_KEY}")
     stored = str([(d.metadata, d.passages) for d in conversations(service)])
@@ -893,7 +872,7 @@ def test_two_users_have_their_own_conversations(
     upstream.replies.extend(completion("Hi.") for _ in range(2))
     anns, bens = key(user=ann), key(user=ben)
     history = [user_says("Hello"), {"role": "assistant", "content": "Hi."}, user_says("Mine?")]
-    with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
+    with listening(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         post_raw(http, HELLO, **anns, **{"X-Recollect-Session": "s"})
         post_raw(http, HELLO, **bens, **{"X-Recollect-Session": "s"})
         post_raw(http, {**HELLO, "messages": history}, **bens)
@@ -912,7 +891,7 @@ def test_a_key_without_the_scope_write_cannot_ask(
     toolsets: Any,
 ) -> None:
     headers = key(scopes, user=user, toolsets=toolsets)
-    with serving(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
+    with listening(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
         assert post_raw(http, HELLO, **headers)[0] == 403
         assert http.post("/v1/embeddings", json={}, headers=headers).status_code == 403
     assert upstream.requests == []

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from asgi import MakeKey
+from services import description as description_of_the_api
 from starlette.testclient import TestClient
 
-from recollect.serve.app import make_app
 from recollect.serve.console.docs_page import example_of
-from recollect.serve.http.service import Service
 
 OF_CONTRACTS = {
     "listConversations",
@@ -27,7 +26,7 @@ OF_CONTRACTS = {
 
 @functools.cache
 def description() -> dict[str, Any]:
-    return make_app(cast(Service, None)).openapi()
+    return description_of_the_api()
 
 
 def operations() -> list[tuple[str, str, dict[str, Any]]]:
