@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.knowledge.options import KnowledgeOptions
 from recollect.model.audience import Audience
 from recollect.model.authors import authors_named
 
@@ -74,7 +73,7 @@ def test_a_part_of_a_name_finds_what_the_author_wrote(
     for query, ids in expected.items():
         page = dialogue.search(f"{words}{query}")
         assert ({hit.message_id for hit in page.hits}, page.note) == (ids, ""), query
-        answer = dialogue.knowledge.search(f"{words}{query}", KnowledgeOptions(sources=["chats"]))
+        answer = dialogue.knowledge.search(f"{words}{query}", sources=["chats"])
         assert {result["message_id"] for result in answer["results"]} == ids, query
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.model.search import SearchOptions
+from recollect import SearchOptions
 
 TEXTS = {
     "loop": "RuntimeError: the event loop is closed.",

@@ -12,7 +12,6 @@ from selection import few
 
 import recollect
 from recollect.errors import InvalidInput
-from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
 from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search import candidates, deadline, rerank
@@ -184,7 +183,7 @@ def test_results_of_everything_say_how_they_were_found(library: recollect.Librar
     library.index()
     (result, *_) = library.knowledge.search("festival")["results"]
     assert result["score_type"] in ("fts", "hybrid")
-    text_only = library.knowledge.search("festival", KnowledgeOptions(mode="text"))
+    text_only = library.knowledge.search("festival", mode="text")
     assert {each["score_type"] for each in text_only["results"]} == {"fts"}
 
 
@@ -332,7 +331,7 @@ def test_copies_are_folded_in_a_search_over_everything(library: recollect.Librar
     for number in range(3):
         add(library, f"c{number}", "The same lighthouse.")
     assert len(library.knowledge.search("lighthouse")["results"]) == 3
-    answer = library.knowledge.search("lighthouse", KnowledgeOptions(fold=True))
+    answer = library.knowledge.search("lighthouse", fold=True)
     assert (len(answer["results"]), answer["total_estimated"]) == (1, 1)
 
 
@@ -347,7 +346,7 @@ def test_conversations_with_the_same_first_message_are_found_by_their_titles(
         ("Castle fees", 1),
         ("Castle trip", 0),
     ]
-    answer = library.knowledge.search("castle", KnowledgeOptions(fold=True))
+    answer = library.knowledge.search("castle", fold=True)
     assert sorted(result["title"] for result in answer["results"]) == ["Castle fees", "Castle trip"]
 
 
@@ -718,7 +717,7 @@ def test_a_word_that_only_messages_have_is_in_no_item(
     page = library.search("harbour", Filter(kinds=kinds))
     assert (page.hits, page.note, page.missing) == ((), note, ("harbour",))
     sources = [{"note": "notes", "media": "media"}.get(kind, f"{kind}s") for kind in kinds]
-    answer = library.knowledge.search("harbour", KnowledgeOptions(sources=sources))
+    answer = library.knowledge.search("harbour", sources=sources)
     assert (answer["results"], answer["note"]) == ([], note)
     assert "note" not in library.knowledge.search("harbour")
     assert library.search("fertiliser", Filter(kinds=("note",))).note == ""
@@ -814,7 +813,7 @@ def test_a_knowledge_search_that_was_stopped_is_marked_as_partial(
     assert "partial" not in garden.knowledge.search("tomatoes")
     monkeypatch.setattr(deadline, "LIMITS", replace(LIMITS, search_cpu_seconds=-1.0))
     monkeypatch.setattr(candidates, "_CHARACTERS_AT_ONCE", 1)
-    answer = garden.knowledge.search("tomatoes", KnowledgeOptions(mode="text"))
+    answer = garden.knowledge.search("tomatoes", mode="text")
     assert answer["partial"] is True
     assert "was stopped" in answer["note"]
 

@@ -6,7 +6,7 @@ import pytest
 from texts import add_texts
 
 import recollect
-from recollect.model.search import SearchOptions
+from recollect import SearchOptions
 
 TEXTS = {
     "companion": "Basil is a good companion for tomatoes.",

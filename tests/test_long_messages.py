@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.model.search import SearchOptions
+from recollect import SearchOptions
 
 CHAIN = (
     "To clean a bicycle chain, brush off the dirt, wipe it with a cloth and warm water, let it dry "

@@ -11,7 +11,6 @@ from selection import few
 
 import recollect
 from recollect.errors import InvalidInput
-from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.query import parse_query
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import distinctive_words
@@ -174,7 +173,7 @@ def test_a_single_long_word_is_found_by_its_beginning(
 
 def test_a_search_over_all_kinds_accepts_many_words(shop: recollect.Library) -> None:
     text = "so it is what we do now and then " * 10 + "acquirer"
-    results = shop.knowledge.search(text, KnowledgeOptions(mode="text"))
+    results = shop.knowledge.search(text, mode="text")
     assert {result["id"] for result in results["results"]} == {"known"}
 
 
@@ -188,7 +187,7 @@ def test_a_search_over_all_kinds_accepts_many_words(shop: recollect.Library) -> 
     ids=["stack trace", "Japanese", "Russian"],
 )
 def test_items_and_memory_are_searched_by_long_texts(shop: recollect.Library, text: str) -> None:
-    results = shop.knowledge.search(text, KnowledgeOptions(mode="text"))["results"]
+    results = shop.knowledge.search(text, mode="text")["results"]
     assert results[0]["id"] == "known"
     for mode in ("text", "both"):
         assert shop.memory.search(text, mode=mode).hits[0].title == "Checkout"

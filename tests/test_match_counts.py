@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.knowledge.options import KnowledgeOptions
-from recollect.model.search import Filter, SearchOptions
+from recollect import Filter, SearchOptions
 
 
 def fill(library: recollect.Library) -> None:
@@ -91,6 +90,6 @@ def test_a_title_with_some_of_the_words_does_not_change_the_count_of_messages(
     }
     for title, text in titles_and_texts.items():
         library.add_conversation(title, title, messages=[{"role": "user", "content": text}])
-    options = KnowledgeOptions(sources=["chats"], filters={"chats": {"by": "message"}})
-    answer = library.knowledge.search("alpha AND beta", options)
+    by_message = {"chats": {"by": "message"}}
+    answer = library.knowledge.search("alpha AND beta", sources=["chats"], filters=by_message)
     assert len(answer["results"]) == answer["total_estimated"] == 2

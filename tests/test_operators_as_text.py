@@ -6,7 +6,7 @@ import pytest
 from texts import add_texts
 
 import recollect
-from recollect.model.search import Filter
+from recollect import Filter
 
 TEXTS = {
     "bash": "Start every script with `set -euo pipefail`.",

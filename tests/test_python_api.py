@@ -12,11 +12,8 @@ from typing import Any
 import pytest
 
 import recollect
+from recollect import Document, Filter, Library, Passage, PersistenceApi, SearchOptions
 from recollect.errors import InvalidInput
-from recollect.library import Library
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter, SearchOptions
-from recollect.persistence import PersistenceApi
 
 
 def fill(library: recollect.Library, count: int) -> list[str]:

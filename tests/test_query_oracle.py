@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.model.search import SearchOptions
+from recollect import SearchOptions
 
 VOCABULARY = ("amber", "ambernote", "birch", "cobalt", "delta", "ember", "fjord", "grotto")
 ROLES = ("user", "assistant")

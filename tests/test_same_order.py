@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
+from recollect import Document, Filter, Page, Passage, SearchOptions
 from recollect.errors import InvalidInput
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter, Page, SearchOptions
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 MODES = ("text", "vector", "both")

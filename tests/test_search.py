@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.errors import InvalidInput, NotFound, RecollectError
-from recollect.knowledge.options import KnowledgeOptions
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.models import embeddings
 from recollect.search import candidates
@@ -1074,7 +1073,7 @@ def test_punctuation_is_searched_for_literally_in_every_mode(
     library.add_conversation("c", messages=[message("a", "Stop!!!"), message("b", "Stop.")])
     page = library.search("!!!", options=SearchOptions(mode=mode))
     assert (ids(page), page.matched) == (["a"], "literal")
-    results: Any = library.knowledge.search("!!!", KnowledgeOptions(mode=mode))["results"]
+    results: Any = library.knowledge.search("!!!", mode=mode)["results"]
     assert [result["message_id"] for result in results] == ["a"]
 
 

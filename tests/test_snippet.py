@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word, words
 from recollect.model.search import SearchOptions
@@ -137,7 +136,7 @@ def test_a_word_in_decomposed_unicode_is_shown_and_marked(
             start, end = result.marks[-1]
             assert result.snippet[start:end].removeprefix("la ") == decomposed
             assert result.start > 500
-        (note,) = library.knowledge.search(each, KnowledgeOptions(sources=("notes",)))["results"]
+        (note,) = library.knowledge.search(each, sources=("notes",))["results"]
         assert decomposed in note["snippet"]
         assert note["loc"]["approx_offset"] > 1_000
 

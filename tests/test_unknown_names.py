@@ -8,7 +8,6 @@ import pytest
 from selection import few
 
 import recollect
-from recollect.knowledge.options import KnowledgeOptions
 from recollect.model.audience import Audience
 from recollect.model.search import Filter, SearchOptions
 
@@ -146,7 +145,7 @@ def test_a_search_over_all_kinds_notes_unknown_names(
     castles: recollect.Library, query: str, order: str
 ) -> None:
     castles.knowledge.create("notes", {"title": "Castle", "content": "It opens at nine."})
-    answer = castles.knowledge.search(query, KnowledgeOptions(mode="text", order_by=order))
+    answer = castles.knowledge.search(query, mode="text", order_by=order)
     assert answer["results"] == []
     assert answer["note"] == (
         "Nothing is in a project named “nope”. Projects: work, default, garden."
@@ -157,11 +156,10 @@ def test_a_name_that_only_one_kind_must_have_is_not_why_others_are_not_found(
     castles: recollect.Library,
 ) -> None:
     filters = {"notes": {"keywords": ["nope"]}}
-    answer = castles.knowledge.search("zeppelin", KnowledgeOptions(mode="text", filters=filters))
+    answer = castles.knowledge.search("zeppelin", mode="text", filters=filters)
     assert "tag" not in answer["note"]
-    options = KnowledgeOptions(mode="text", filters=filters, sources=["notes"])
-    note = castles.knowledge.search("zeppelin", options)["note"]
-    assert note == "No note mentions “zeppelin”. No note has the tag “nope”."
+    answer = castles.knowledge.search("zeppelin", mode="text", filters=filters, sources=["notes"])
+    assert answer["note"] == "No note mentions “zeppelin”. No note has the tag “nope”."
 
 
 def test_names_of_other_kinds_are_not_shown(castles: recollect.Library) -> None:

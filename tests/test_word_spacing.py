@@ -6,7 +6,7 @@ import pytest
 from texts import add_texts
 
 import recollect
-from recollect.model.search import Filter, SearchOptions
+from recollect import Filter, SearchOptions
 
 TEXTS = {
     "care": "My self-care routine: no screens after ten, a bath, and a book.",

@@ -14,7 +14,8 @@ from states import settle
 from tool_calls import Caller
 
 from recollect.library import Library
-from recollect.model.audience import MASK
+
+MASK = "[human-only content hidden]"
 
 FIELDS = {"message_id", "thread_id", "thread_topic", "author", "seq", "created_at", "snippet"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?\+00:00")

@@ -15,7 +15,6 @@ from selection import few
 
 import recollect
 from recollect.errors import SearchTimeout
-from recollect.knowledge.options import KnowledgeOptions
 from recollect.search import deadline
 from recollect.search.candidates import CANDIDATES
 from recollect.settings import LIMITS
@@ -109,11 +108,11 @@ def test_matches_that_are_too_many_to_sort_by_time_are_partial(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(library, 20)
-    everything = library.knowledge.search("boat", KnowledgeOptions(order_by="recent"))
+    everything = library.knowledge.search("boat", order_by="recent")
     assert not everything.get("partial")
     store = library._store
     monkeypatch.setattr(store, "match_times", fail_after(0, store.match_times))
-    results = library.knowledge.search("boat", KnowledgeOptions(order_by="recent"))
+    results = library.knowledge.search("boat", order_by="recent")
     assert results["partial"]
     assert [r["uri"] for r in results["results"]] == [r["uri"] for r in everything["results"]]
 

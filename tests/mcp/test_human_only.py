@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tool_calls import MakeCaller
 
-from recollect import Library
-from recollect.model.documents import Passage
+from recollect import Library, Passage
 
 TOOLSETS = ("recall", "conversations", "sources", "knowledge", "memory")
 SECRET = "quaggasecret"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect.model.documents import Document, Passage
+from recollect import Document, Passage
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 
