@@ -12,15 +12,20 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.cli import common, knowledge, knowledge_editing, main
-from recollect.knowledge import exporting, retrieval
-from recollect.knowledge.results import SOURCES
-from recollect.language import transcript
+from recollect.cli import main
 
 SRT = (
     "1\n00:00:01,000 --> 00:00:04,000\nWater the tomatoes early.\n\n"
     "2\n00:01:10,000 --> 00:01:19,000\nNever at noon.\n\n"
 )
+
+
+FORMATS = {
+    "notes": ("md", "txt", "json"),
+    "media": ("txt", "md", "json", "srt", "vtt"),
+    "characters": ("json", "png"),
+    "prompts": ("json", "md", "txt"),
+}
 
 
 @pytest.fixture
@@ -75,15 +80,6 @@ def editor(folder: Path, program: str) -> str:
     path = folder / "editor.py"
     path.write_text(f"import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\n{program}\n")
     return shlex.join([sys.executable, str(path)])
-
-
-def test_the_command_line_has_all_kinds_formats_and_modes() -> None:
-    assert set(SOURCES) == set(common.KNOWLEDGE_KINDS)
-    assert {
-        SOURCES[name]: formats for name, formats in knowledge_editing.FORMATS.items()
-    } == exporting.FORMATS
-    assert knowledge.MODES == retrieval.MODES
-    assert knowledge.TRANSCRIPTS == transcript.FORMATS
 
 
 # -- finding and reading -------------------------------------------------------
@@ -351,7 +347,7 @@ def test_delete_asks_first_and_the_backup_can_be_imported(
 def test_every_kind_is_exported_in_every_format(
     run: Any, garden: dict[str, str], tmp_path: Path
 ) -> None:
-    for kind, formats in knowledge_editing.FORMATS.items():
+    for kind, formats in FORMATS.items():
         for format in formats:
             target = tmp_path / f"{kind}.{format}"
             run("export", kind, garden[kind], "--format", format, "--output", str(target))

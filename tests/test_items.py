@@ -9,6 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.cli import common, knowledge, knowledge_editing
 from recollect.importers.items import (
     Cue,
     cues_of,
@@ -20,6 +21,9 @@ from recollect.importers.items import (
     with_fields,
     with_text,
 )
+from recollect.knowledge import exporting, retrieval
+from recollect.knowledge.results import SOURCES
+from recollect.language import transcript
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 
@@ -119,3 +123,12 @@ def test_the_same_text_in_two_fields_becomes_two_passages() -> None:
 def test_an_item_without_text_has_a_passage() -> None:
     assert len(with_text(document(NOTE, title="Empty"), "").passages) == 1
     assert len(with_cues(document(MEDIA, title="Empty"), []).passages) == 1
+
+
+def test_the_command_line_has_all_kinds_formats_and_modes() -> None:
+    assert set(SOURCES) == set(common.KNOWLEDGE_KINDS)
+    assert {
+        SOURCES[name]: formats for name, formats in knowledge_editing.FORMATS.items()
+    } == exporting.FORMATS
+    assert knowledge.MODES == retrieval.MODES
+    assert knowledge.TRANSCRIPTS == transcript.FORMATS
