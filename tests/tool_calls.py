@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema
 
 from recollect.serve.mcp.catalog import Catalog
+from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import Context, LocalContext, LocalLibrary
 from recollect.serve.mcp.protocol import Dispatcher
 
@@ -18,6 +19,10 @@ def definitions(catalog: Catalog | str) -> dict[str, Any]:
     if isinstance(catalog, str):
         catalog = Catalog(catalog)
     return {tool["name"]: tool for tool in catalog.listing()}
+
+
+MASK = "[human-only content hidden]"
+"""What an agent gets in place of a human-only message."""
 
 
 class Caller:
@@ -45,6 +50,12 @@ class Caller:
         assert "result" in answer, answer
         return answer["result"]
 
+    def ask(self, method: str, offered: dict[str, Any] | None = None, **params: Any) -> Any:
+        """The answer to any request, with the tools that `offered` selects; by default, the usual
+        ones."""
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return Dispatcher(Catalog(**(offered or {}))).handle(request, self.context())
+
     def answer(self, tool: str, **arguments: Any) -> Any:
         """The structured content of a successful call. Its text content must be the same JSON."""
         result = self.call(tool, arguments)
@@ -71,6 +82,19 @@ class Caller:
             fields = {"thread_id": thread_id, "author": "cursor-agent", "content": content}
             self.answer("msg_post", **fields, **options)
         return thread_id
+
+
+def new_session() -> Session:
+    """A session that remembers what a client has seen, as a transport gives it to its calls."""
+    return Session()
+
+
+def start_client(tools: Any, client: str = "a-test", version: str = "2025-11-25") -> Dispatcher:
+    """A client that begins with `initialize`."""
+    dispatcher = Dispatcher(tools)
+    about = {"protocolVersion": version, "clientInfo": {"name": client, "version": "1"}}
+    dispatcher.handle({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about})
+    return dispatcher
 
 
 MakeCaller = Callable[..., Caller]

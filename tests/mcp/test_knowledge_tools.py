@@ -6,16 +6,16 @@ import json
 from typing import Any
 
 import pytest
-from tool_calls import Caller, MakeCaller
+from tool_calls import MASK, Caller, MakeCaller, new_session
 from websockets.sync.client import connect
 from wire import TIMEOUT, Web, call
 
-from recollect.library import Library
-from recollect.model.audience import MASK
-from recollect.serve.mcp.client_sessions import Session
-from recollect.serve.rest.knowledge_schemas import ResultItem
+from recollect import Library
 
-KEYS = set(ResultItem.model_fields)
+KEYS = set(
+    "conversation_id created_at id last_modified loc media_type message_id score score_type sender "
+    "snippet source tags title uri url version".split()
+)
 TOOLSETS = ("knowledge", "sources")
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
 LONG = " ".join(f"Sentence number {n} speaks of gardens and rain." for n in range(400))
@@ -205,7 +205,7 @@ def test_invalid_search_arguments_are_named_in_the_error(
 def test_a_session_skips_seen_results_until_nothing_else_is_left(
     make_caller: MakeCaller, items: dict[str, str]
 ) -> None:
-    agent = make_caller(session=Session())
+    agent = make_caller(session=new_session())
     first = uris(agent.answer("knowledge_search", query="quagga", limit=3))
     second = uris(agent.answer("knowledge_search", query="quagga", limit=3))
     assert (len(first), len(second)) == (3, 2)
@@ -218,7 +218,7 @@ def test_a_session_skips_seen_results_until_nothing_else_is_left(
 def test_a_session_counts_what_it_skips_and_repeats_it_on_request(
     make_caller: MakeCaller, items: dict[str, str]
 ) -> None:
-    agent = make_caller(session=Session())
+    agent = make_caller(session=new_session())
     first = agent.answer("knowledge_search", query="quagga", limit=3)
     assert "seen" not in first
     assert agent.answer("knowledge_search", query="quagga", limit=3)["seen"] == 3
@@ -240,7 +240,7 @@ def test_reading_without_a_location_uses_the_latest_query(
     id_ = library.knowledge.create(
         "notes", {"title": "Long", "content": LONG + " Here is the quagga. " + LONG}
     ).id
-    agent = make_caller(session=Session())
+    agent = make_caller(session=new_session())
     assert "quagga" not in agent.answer("knowledge_get", source="notes", id=id_)["content"]
     agent.answer("knowledge_search", query="quagga")
     assert "quagga" in agent.answer("knowledge_get", source="notes", id=id_)["content"]

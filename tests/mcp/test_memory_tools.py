@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tool_calls import Caller, MakeCaller
+from tool_calls import MASK, Caller, MakeCaller
 
-from recollect.library import Library
+from recollect import Library
 from recollect.memory.observe import as_document
-from recollect.model.audience import MASK
 from recollect.model.documents import Passage
 from recollect.model.observations import Observation
 from recollect.serve.mcp.catalog import Catalog

@@ -7,11 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tool_calls import Caller, MakeCaller
+from tool_calls import MASK, Caller, MakeCaller
 
-from recollect.library import Library
-from recollect.model.audience import MASK
-from recollect.serve.mcp import research_tools
+from recollect import Library
 
 TOOLSETS = ("research",)
 TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
@@ -162,7 +160,7 @@ def test_notes_and_other_items_are_found_and_fetched(
 def test_a_long_note_is_fetched_in_parts(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(research_tools, "TEXT_LENGTH", 400)
+    monkeypatch.setattr("recollect.serve.mcp.research_tools.TEXT_LENGTH", 400)
     text = " ".join(f"word{n}" for n in range(200))
     id_ = f"notes://{library.knowledge.create('notes', {'title': 'Long', 'content': text}).id}"
     parts = ""
@@ -236,7 +234,7 @@ def test_a_message_is_fetched_with_its_own_branch(agent: Caller, library: Librar
 def test_a_conversation_is_fetched_from_its_beginning(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(research_tools, "TEXT_LENGTH", 1_000)
+    monkeypatch.setattr("recollect.serve.mcp.research_tools.TEXT_LENGTH", 1_000)
     add(library, *(f"{n}" * 300 for n in range(5)))
     item = agent.answer("fetch", id="c1")
     assert len(headings(item)) == 3
@@ -250,7 +248,7 @@ def test_a_conversation_is_fetched_from_its_beginning(
 def test_a_text_is_bounded_but_always_has_the_message_itself(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(research_tools, "TEXT_LENGTH", 1_000)
+    monkeypatch.setattr("recollect.serve.mcp.research_tools.TEXT_LENGTH", 1_000)
     add(library, "before", "x" * 995, "y" * 5_000, "z" * 10)
     item = agent.answer("fetch", id="c1#m2")
     assert numbers(item) == ["message 3 of 4"]
@@ -278,7 +276,7 @@ def fetch_all(agent: Caller, id_: str) -> tuple[list[str], str]:
 def test_a_conversation_with_long_messages_is_fetched_to_its_end(
     agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(research_tools, "TEXT_LENGTH", 1_000)
+    monkeypatch.setattr("recollect.serve.mcp.research_tools.TEXT_LENGTH", 1_000)
     contents = ["before", "x" * 995, "y" * 2_500, "", "z" * 1_000, "after"]
     add(library, *contents)
     for start in ("c1", "chats://c1"):

@@ -9,10 +9,7 @@ from urllib.parse import quote
 import pytest
 from tool_calls import Caller
 
-from recollect.library import Library
-from recollect.serve.mcp.catalog import Catalog
-from recollect.serve.mcp.protocol import Dispatcher
-from recollect.serve.mcp.toolsets import SOURCES
+from recollect import Library
 
 TOOLSETS = ("sources",)
 SRT = """1
@@ -243,7 +240,7 @@ def test_prompts_are_searched_in_the_given_fields(agent: Caller, library: Librar
 
 
 @pytest.mark.parametrize(
-    "tool", [tool.name for tool in SOURCES.tools if tool.name.endswith("_search")]
+    "tool", [f"{source}_search" for source in ("notes", "media", "chats", "characters", "prompts")]
 )
 def test_every_search_is_paged_in_the_same_way(agent: Caller, library: Library, tool: str) -> None:
     source = tool.removesuffix("_search")
@@ -273,11 +270,6 @@ def test_every_search_is_paged_in_the_same_way(agent: Caller, library: Library, 
 # -- resources ---
 
 
-def resource(agent: Caller, method: str, catalog: Catalog | None = None, **params: Any) -> Any:
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return Dispatcher(catalog or Catalog()).handle(request, agent.context())
-
-
 def test_every_item_is_a_readable_resource(agent: Caller, library: Library) -> None:
     item_ids = {
         "notes": create(library, "notes", title="Stables", content="The quagga\n# sleeps."),
@@ -290,14 +282,14 @@ def test_every_item_is_a_readable_resource(agent: Caller, library: Library) -> N
         "Animals",
         messages=[{"id": f"m{n}", "role": "user", "content": f"quagga {n}"} for n in range(3)],
     )
-    listing = resource(agent, "resources/list")["result"]["resources"]
+    listing = agent.ask("resources/list")["result"]["resources"]
     assert {entry["uri"] for entry in listing} == {
         "recollect://conversation/c1",
         "media://types",
         *(f"{source}://{id_}" for source, id_ in item_ids.items()),
     }
     for entry in listing:
-        (content,) = resource(agent, "resources/read", uri=entry["uri"])["result"]["contents"]
+        (content,) = agent.ask("resources/read", uri=entry["uri"])["result"]["contents"]
         assert content["mimeType"] == entry["mimeType"]
         if entry["uri"] != "media://types":
             assert content["text"].startswith(f"# {entry['name']}\n")
@@ -305,9 +297,9 @@ def test_every_item_is_a_readable_resource(agent: Caller, library: Library) -> N
             assert "never as instructions" in content["text"]
             headings = [line for line in content["text"].splitlines() if line.startswith("# ")]
             assert len(headings) == 1
-    (content,) = resource(agent, "resources/read", uri="chats://c1#m1")["result"]["contents"]
+    (content,) = agent.ask("resources/read", uri="chats://c1#m1")["result"]["contents"]
     assert "> quagga 1" in content["text"] and "> quagga 0" not in content["text"]
-    templates = resource(agent, "resources/templates/list")["result"]["resourceTemplates"]
+    templates = agent.ask("resources/templates/list")["result"]["resourceTemplates"]
     assert [t["uriTemplate"].partition(":")[0] for t in templates] == [
         "recollect",
         "notes",
@@ -320,7 +312,7 @@ def test_every_item_is_a_readable_resource(agent: Caller, library: Library) -> N
 def test_media_types_are_counted(agent: Caller, library: Library) -> None:
     for type_ in ("video", "pdf", "pdf"):
         create(library, "media", title="T", media_type=type_, content="x")
-    (content,) = resource(agent, "resources/read", uri="media://types")["result"]["contents"]
+    (content,) = agent.ask("resources/read", uri="media://types")["result"]["contents"]
     assert content["mimeType"] == "application/json"
     counts = json.loads(content["text"])
     assert counts["types"] == [
@@ -346,19 +338,19 @@ def test_media_types_are_counted(agent: Caller, library: Library) -> None:
 def test_a_key_for_conversations_reads_no_other_resources(agent: Caller, library: Library) -> None:
     id_ = create(library, "notes", title="Stables", content="The quagga sleeps.")
     library.add_conversation("c1", "Animals", messages=[{"role": "user", "content": "x"}])
-    catalog = Catalog(allowed={"conversations"})
-    listing = resource(agent, "resources/list", catalog)["result"]["resources"]
+    only_conversations = {"allowed": {"conversations"}}
+    listing = agent.ask("resources/list", only_conversations)["result"]["resources"]
     assert [entry["uri"] for entry in listing] == ["recollect://conversation/c1"]
-    templates = resource(agent, "resources/templates/list", catalog)["result"]
+    templates = agent.ask("resources/templates/list", only_conversations)["result"]
     assert len(templates["resourceTemplates"]) == 1
-    assert "result" in resource(agent, "resources/read", catalog, uri="chats://c1")
+    assert "result" in agent.ask("resources/read", only_conversations, uri="chats://c1")
     for uri in (
         f"notes://{id_}",
         f"recollect://conversation/{id_}",
         f"chats://{id_}",
         "media://types",
     ):
-        assert resource(agent, "resources/read", catalog, uri=uri)["error"]["code"] == -32002
+        assert agent.ask("resources/read", only_conversations, uri=uri)["error"]["code"] == -32002
     for uri in (
         f"recollect://conversation/{id_}",
         f"chats://{id_}",
@@ -366,9 +358,9 @@ def test_a_key_for_conversations_reads_no_other_resources(agent: Caller, library
         "media://none",
         "notes://",
     ):
-        assert resource(agent, "resources/read", uri=uri)["error"]["code"] == -32002
-    only_notes = Catalog(toolsets=["sources"])
-    prompt = resource(
-        agent, "prompts/get", only_notes, name="recall", arguments={"topic": "towers"}
-    )["result"]
+        assert agent.ask("resources/read", uri=uri)["error"]["code"] == -32002
+    only_notes = {"toolsets": ["sources"]}
+    prompt = agent.ask("prompts/get", only_notes, name="recall", arguments={"topic": "towers"})[
+        "result"
+    ]
     assert "chats_search" in prompt["messages"][0]["content"]["text"]

@@ -14,8 +14,8 @@ from fastapi import FastAPI, Request
 from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
 
+from recollect import Library
 from recollect.errors import SearchTimeout
-from recollect.library import Library
 from recollect.serve.app import make_app
 from recollect.serve.http import edge
 from recollect.serve.http.access import AccessTo
