@@ -12,6 +12,8 @@ from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import Context, LocalContext, LocalLibrary
 from recollect.serve.mcp.protocol import Dispatcher
+from recollect.serve.mcp.toolsets import PROFILES, all_tools
+from recollect.serve.mcp.toolsets import TOOLSETS as REGISTRY
 
 
 def definitions(catalog: Catalog | str) -> dict[str, Any]:
@@ -23,6 +25,14 @@ def definitions(catalog: Catalog | str) -> dict[str, Any]:
 
 MASK = "[human-only content hidden]"
 """What an agent gets in place of a human-only message."""
+
+TOOLS = all_tools()
+TOOLSETS = {name: toolset.tools for name, toolset in REGISTRY.items()}
+
+
+def listings() -> dict[str, list[str]]:
+    """The names of the tools that each profile lists."""
+    return {name: [tool["name"] for tool in Catalog(name).listing()] for name in PROFILES}
 
 
 class Caller:

@@ -9,13 +9,12 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tool_calls import TOOLS as ALL_TOOLS
 from tool_calls import MakeCaller
-
-from recollect.serve.mcp.toolsets import TOOLSETS as ALL_TOOLSETS
 
 TOOLSETS: tuple[str, ...] = ()
 """Set by each test: two toolsets have a tool of the same name."""
-TOOLS = [(toolset.name, tool) for toolset in ALL_TOOLSETS.values() for tool in toolset.tools]
+TOOLS = [(tool.toolset, tool) for tool in ALL_TOOLS]
 WAITING = ("timeout_ms", "timeout_seconds", "wait_seconds")
 """Arguments that say how long a tool waits. The tests do not wait."""
 

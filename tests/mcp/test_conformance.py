@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from mcp_server import request, running
-
-from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS
+from tool_calls import TOOLSETS, listings
 
 SERVER = Path(__file__).parents[1] / "clients" / "conformance_server.py"
 START = f"""
@@ -38,7 +37,7 @@ REQUESTS = [
 
 def test_the_product_has_no_fixtures() -> None:
     assert "conformance" not in TOOLSETS
-    assert not any("conformance" in toolsets for toolsets in PROFILES.values())
+    assert not any("conformance" in toolsets for toolsets in listings().values())
     assert not [name for name in sys.modules if name.startswith("recollect.") and "conform" in name]
 
 

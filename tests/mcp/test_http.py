@@ -8,14 +8,14 @@ import socket
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from people import World, listening
+from people import MAX_MESSAGE_BYTES, World, listening, set_limits
+from tool_calls import TOOLS, listings
 from wire import (
     BOTH,
     NEW,
@@ -33,12 +33,6 @@ from wire import (
     stateless,
     text_of,
 )
-
-from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.mcp import calls, streamable_http
-from recollect.serve.mcp.catalog import Catalog
-from recollect.serve.mcp.toolsets import PROFILES, Tool, all_tools
-from recollect.settings import LIMITS
 
 
 def is_problem(answer: httpx.Response, status: int) -> bool:
@@ -244,7 +238,7 @@ def test_an_invalid_message_gets_a_json_rpc_error(
 
 
 def test_a_message_that_is_too_long_gets_413(ann: HttpUser) -> None:
-    assert is_problem(ann.post(b" " * (LIMITS.mcp_line_bytes + 1)), 413)
+    assert is_problem(ann.post(b" " * (MAX_MESSAGE_BYTES + 1)), 413)
     assert ann.post(json.dumps(message("ping")).encode() + b" " * 100_000).status_code == 200
 
 
@@ -410,8 +404,8 @@ def test_a_client_without_streams_gets_only_the_answer(ann: HttpUser, probe: Pro
 def test_a_slow_answer_becomes_a_stream(
     ann: HttpUser, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streamable_http, "JSON_SECONDS", 0.0)
-    monkeypatch.setattr(streamable_http, "KEEP_ALIVE_SECONDS", 0.01)
+    monkeypatch.setattr("recollect.serve.mcp.streamable_http.JSON_SECONDS", 0.0)
+    monkeypatch.setattr("recollect.serve.mcp.streamable_http.KEEP_ALIVE_SECONDS", 0.01)
     probe.hold()
     with ann.stream(ann.request("POST", content=json.dumps(call()).encode())) as (answer, lines):
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -615,9 +609,9 @@ def victim(web_on_each_store: Web) -> Victim:
     return Victim(victim.user, observation, ids)
 
 
-@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: f"{tool.toolset}.{tool.name}")
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.toolset}.{tool.name}")
 def test_no_tool_shows_another_users_data(
-    web_on_each_store: Web, victim: Victim, tool: Tool
+    web_on_each_store: Web, victim: Victim, tool: Any
 ) -> None:
     mallory = web_on_each_store.new_user()
     source = next((source for source in victim.ids if tool.name.startswith(source)), "notes")
@@ -688,11 +682,11 @@ def test_a_key_sees_only_the_tools_it_may_use(web: Web) -> None:
         return [tool["name"] for tool in answer["result"]["tools"]]
 
     everybody = web.new_user()
-    for profile in PROFILES:
+    for profile, listed in listings().items():
         path = "/mcp"
         if profile != "default":
             path = f"/mcp/{profile}"
-        assert tools(everybody, path) == [tool["name"] for tool in Catalog(profile).listing()]
+        assert tools(everybody, path) == listed
     reader = web.new_user(("read",))
     assert "msg_post" in tools(everybody, "/mcp/bus")
     assert "msg_post" not in tools(reader, "/mcp/bus")
@@ -725,9 +719,7 @@ def test_preferences_come_from_the_request_and_the_session(ann: HttpUser, probe:
 @pytest.fixture
 def limited_web(tmp_path: Path) -> Iterator[Web]:
     """A server that allows four requests of a kind per minute."""
-    world = World(str(tmp_path / "home"))
-    world.service.close()
-    world.service = Service(tmp_path / "home", ServiceConfig(rate_per_minute=4))
+    world = World(str(tmp_path / "home"), rate_per_minute=4)
     with listening(world) as address:
         yield Web(world, address)
     world.service.close()
@@ -750,7 +742,7 @@ def test_calls_are_limited_per_user_and_tool(limited_web: Web, probe: Probe) -> 
 def test_concurrent_calls_are_limited(
     web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "LIMITS", replace(LIMITS, mcp_calls_each_user=1))
+    set_limits(monkeypatch, "mcp.calls", mcp_calls_each_user=1)
     ann = web.new_user()
     ann.start_session()
     probe.hold()

@@ -9,14 +9,13 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from people import World, listening
+from people import MAX_MESSAGE_BYTES, World, listening, set_limits
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
@@ -34,11 +33,6 @@ from wire import (
     stateless,
     text_of,
 )
-
-from recollect.serve.http import client_connections, edge
-from recollect.serve.identity.accounts import revoke
-from recollect.serve.mcp import calls, websocket
-from recollect.settings import LIMITS
 
 
 class Client:
@@ -168,7 +162,7 @@ def test_a_disconnect_cancels_running_calls(ann: HttpUser, probe: Probe) -> None
 def test_concurrent_calls_are_limited(
     ann: HttpUser, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(websocket, "MAX_CALLS", 1)
+    monkeypatch.setattr("recollect.serve.mcp.websocket.MAX_CALLS", 1)
     probe.hold()
     with connect_as(ann) as client:
         client.send(call(request_id=1))
@@ -346,12 +340,10 @@ def test_an_oversized_handshake_is_answered_and_closed(ann: HttpUser, header: st
 def test_a_revoked_key_closes_the_connection(
     web: Web, ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr("recollect.serve.http.edge.RECHECK_SECONDS", 0.0)
     with connect_as(ann) as client:
         assert client.ask(message("ping"))["result"] == {}
-        keys = web.world.service.keys
-        mine = next(key for key in keys.all_keys() if key.user == ann.user)
-        revoke(keys, mine.id)
+        web.world.revoke_keys(ann.user)
         client.send(message("ping"))
         assert client.close_code() == 1008
 
@@ -359,13 +351,12 @@ def test_a_revoked_key_closes_the_connection(
 def test_an_answer_is_not_sent_to_a_revoked_key(
     web: Web, ann: HttpUser, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edge, "RECHECK_SECONDS", 0.0)
+    monkeypatch.setattr("recollect.serve.http.edge.RECHECK_SECONDS", 0.0)
     probe.hold()
     with connect_as(ann) as client:
         client.send(call())
         assert probe.started.acquire(timeout=TIMEOUT)
-        keys = web.world.service.keys
-        revoke(keys, next(key.id for key in keys.all_keys() if key.user == ann.user))
+        web.world.revoke_keys(ann.user)
         probe.release.set()
         assert client.close_code() == 1008
 
@@ -387,7 +378,7 @@ def test_a_shutdown_closes_connections_with_1012(tmp_path: Path, probe: Probe) -
 
 
 def test_connections_per_user_are_limited(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "LIMITS", replace(LIMITS, mcp_connections_each_user=3))
+    set_limits(monkeypatch, "mcp.calls", mcp_connections_each_user=3)
     ann = web.new_user()
     with ExitStack() as stack:
         for _ in range(3):
@@ -399,7 +390,7 @@ def test_connections_per_user_are_limited(web: Web, monkeypatch: pytest.MonkeyPa
 
 def test_a_message_that_is_too_long_closes_the_connection(ann: HttpUser) -> None:
     with raw_connection(ann) as (connection, _):
-        head = struct.pack("!BBQ4s", 0x81, 0xFF, LIMITS.mcp_line_bytes + 1, b"mask")
+        head = struct.pack("!BBQ4s", 0x81, 0xFF, MAX_MESSAGE_BYTES + 1, b"mask")
         connection.sendall(head)  # the announced length is enough
         data = b""
         for part in iter(lambda: connection.recv(65_536), b""):
@@ -425,7 +416,7 @@ def frame(opcode: Opcode, data: bytes, fin: bool = True) -> bytes:
 def test_a_message_in_endless_fragments_closes_the_connection(
     ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_connections, "MAX_FRAGMENTS", 100)
+    monkeypatch.setattr("recollect.serve.http.client_connections.MAX_FRAGMENTS", 100)
     with raw_connection(ann) as (connection, line):
         assert b" 101 " in line
         connection.sendall(

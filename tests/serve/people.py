@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -18,16 +19,26 @@ from starlette.types import Receive, Scope, Send
 
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.identity.accounts import new_key
+from recollect.serve.identity.accounts import new_key, revoke
 from recollect.serve.server import _Server
+from recollect.settings import LIMITS
 from recollect.settings import place as library_place
+
+MAX_MESSAGE_BYTES = LIMITS.mcp_line_bytes
+"""Of one message over MCP."""
+
+
+def set_limits(patch: pytest.MonkeyPatch, module: str, **limits: int) -> None:
+    """Change limits as a module of the server sees them."""
+    patch.setattr(f"recollect.serve.{module}.LIMITS", replace(LIMITS, **limits))
 
 
 class World:
     """One service and its app."""
 
-    def __init__(self, home: str) -> None:
-        self.service = Service(library_place(home), ServiceConfig(rate_per_minute=0))
+    def __init__(self, home: str, rate_per_minute: int = 0) -> None:
+        config = ServiceConfig(rate_per_minute=rate_per_minute)
+        self.service = Service(library_place(home), config)
         self.app: FastAPI = make_app(self.service)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,6 +58,11 @@ class World:
         text, _ = new_key(self.service.keys, user, "", scopes, **more)
         self.service.auth.keys_changed()
         return text
+
+    def revoke_keys(self, user: str) -> None:
+        for key in self.service.keys.all_keys():
+            if key.user == user:
+                revoke(self.service.keys, key.id)
 
     def client(
         self, user: str, scopes: Sequence[str] = ("read", "write"), **more: Any

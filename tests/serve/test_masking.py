@@ -14,9 +14,9 @@ import pytest
 from people import World, percent_encode
 from starlette.testclient import TestClient
 
-from recollect.model.audience import MASK, is_marked_human_only
-from recollect.model.documents import Passage
+from recollect import Passage
 
+MASK = "[human-only content hidden]"
 SECRET = "quaggasecret"  # only in human-only messages
 PUBLIC = "zebraopen"  # in public and in human-only messages
 ABSENT = "quaggaabsent"  # in no message, and as long as SECRET
@@ -335,8 +335,17 @@ def test_no_console_page_reveals_the_secret_to_an_agent(scene: Scene, path: str)
         {"human_only": "for the managers"},
     ],
 )
-def test_metadata_can_mark_a_message_as_human_only(metadata: dict[str, Any]) -> None:
-    assert is_marked_human_only(metadata)
+def test_metadata_can_mark_a_message_as_human_only(
+    world: World, user: str, metadata: dict[str, Any]
+) -> None:
+    assert MASK in read_by_agent(world, user, metadata)
+
+
+def read_by_agent(world: World, user: str, metadata: dict[str, Any]) -> str:
+    message = {"id": "m", "role": "user", "content": SECRET, "metadata": metadata}
+    conversation = {"id": f"c-{uuid.uuid4()}", "messages": [message]}
+    assert world.client(user).post("/conversations", json=conversation).is_success
+    return world.client(user, agent=True).get(f"/conversations/{conversation['id']}").text
 
 
 @pytest.mark.parametrize(
@@ -356,8 +365,10 @@ def test_metadata_can_mark_a_message_as_human_only(metadata: dict[str, Any]) -> 
         {"note": {"human_only": True}},
     ],
 )
-def test_other_metadata_does_not_mark_a_message_as_human_only(metadata: dict[str, Any]) -> None:
-    assert not is_marked_human_only(metadata)
+def test_other_metadata_does_not_mark_a_message_as_human_only(
+    world: World, user: str, metadata: dict[str, Any]
+) -> None:
+    assert SECRET in read_by_agent(world, user, metadata)
 
 
 def test_restored_human_only_messages_are_masked_as_well(world: World, user: str) -> None:
