@@ -118,15 +118,8 @@ class Libraries:
 
     def _close_in_background(self, library: Library) -> None:
         """Closing may wait for the indexer, and the request that returned the library must not."""
-
-        def close() -> None:
-            try:
-                library.close()
-            finally:
-                with self._lock:
-                    self._closers.discard(thread)
-
-        thread = threading.Thread(target=close, name="recollect-close")
+        thread = threading.Thread(target=library.close, name="recollect-close")
         with self._lock:
+            self._closers = {other for other in self._closers if other.is_alive()}
+            thread.start()
             self._closers.add(thread)
-        thread.start()

@@ -172,8 +172,11 @@ class JsonRoute(DeferredRoute):
 
         async def strict_handler(request: Request) -> Response:
             body = self.body_field
-            if body is not None and (body.field_info.is_required() or has_body(request)):
-                _require_json(request)
+            is_read = body is not None and (body.field_info.is_required() or has_body(request))
+            if is_read and content_type(request) != "application/json":
+                raise HTTPException(
+                    415, "Send the body as JSON with 'Content-Type: application/json'."
+                )
             return await handler(_StrictRequest(request.scope, request.receive))
 
         return strict_handler
@@ -185,11 +188,6 @@ class _StrictRequest(Request):
         if len(body) <= _MAX_INLINE_BYTES:
             return parse_json(body)
         return await run_in_threadpool(parse_json, body)
-
-
-def _require_json(request: Request) -> None:
-    if content_type(request) != "application/json":
-        raise HTTPException(415, "Send the body as JSON with 'Content-Type: application/json'.")
 
 
 def content_type(request: Request) -> str:
@@ -205,17 +203,14 @@ def parse_json(body: bytes) -> Any:
         )
     except RecursionError:
         raise HTTPException(400, _TOO_DEEP) from None
-    except json.JSONDecodeError as error:
-        raise _invalid_json(f"{error.msg} at character {error.pos}") from None
-    except ValueError as error:  # invalid UTF-8, or a number with too many digits
-        raise _invalid_json(str(error)) from None
+    except ValueError as error:  # also invalid UTF-8, or a number with too many digits
+        reason = str(error)
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"{error.msg} at character {error.pos}"
+        raise HTTPException(400, f"The body is not valid JSON: {reason[:200]}.") from None
     if body.count(b"[") + body.count(b"{") > LIMITS.nesting:
         _check_depth(value)
     return value
-
-
-def _invalid_json(reason: str) -> HTTPException:
-    return HTTPException(400, f"The body is not valid JSON: {reason[:200]}.")
 
 
 def _reject_constant(name: str) -> NoReturn:
@@ -301,7 +296,10 @@ def check_query(request: Request, names: Collection[str]) -> None:
         {"name": _shorten(name), "problem": f"there is no such query parameter{_hint(name, names)}"}
         for name in unknown[:_MAX_NAMES]
     ]
-    raise _problem(fields, _list_parameters(names))
+    advice = "This route has no query parameters."
+    if names:
+        advice = f"This route has: {', '.join(sorted(names))}."
+    raise _problem(fields, advice)
 
 
 def has_body(request: Request) -> bool:
@@ -316,19 +314,20 @@ async def check_no_body(request: Request, names: Collection[str]) -> None:
     """
     if not has_body(request):
         return
-    body = await request.body()
     try:
-        value = json.loads(body or b"null")
+        value = json.loads(await request.body() or b"null")
     except (ValueError, RecursionError):
-        raise Problem(400, "This route reads no request body. Send none.") from None
+        value = "no JSON"
     if value is None or value == {}:
         return
     if not isinstance(value, dict):
         raise Problem(400, "This route reads no request body. Send none.")
-    fields = [
-        {"name": _shorten(name), "problem": _body_problem(name, names)}
-        for name in list(value)[:_MAX_NAMES]
-    ]
+    fields = []
+    for name in list(value)[:_MAX_NAMES]:
+        problem = f"it is ignored in the body{_hint(name, names)}"
+        if name in names:
+            problem = "it is ignored in the body; send it as a query parameter"
+        fields.append({"name": _shorten(name), "problem": problem})
     raise _problem(fields, "This route reads no request body.")
 
 
@@ -370,12 +369,6 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(part)
 
 
-def _body_problem(name: str, names: Collection[str]) -> str:
-    if name in names:
-        return "it is ignored in the body; send it as a query parameter"
-    return f"it is ignored in the body{_hint(name, names)}"
-
-
 def _problem(fields: list[dict[str, str]], advice: str) -> Problem:
     problems = "; ".join(f"{field['name']}: {field['problem']}" for field in fields)
     if not problems.endswith("?"):
@@ -385,15 +378,7 @@ def _problem(fields: list[dict[str, str]], advice: str) -> Problem:
 
 def _hint(name: str, names: Iterable[str]) -> str:
     similar = get_close_matches(name, names, 1)
-    if not similar:
-        return ""
-    return f". Did you mean {similar[0]!r}?"
-
-
-def _list_parameters(names: Collection[str]) -> str:
-    if not names:
-        return "This route has no query parameters."
-    return f"This route has: {', '.join(sorted(names))}."
+    return f". Did you mean {similar[0]!r}?" if similar else ""
 
 
 def _shorten(name: str) -> str:

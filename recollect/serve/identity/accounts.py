@@ -35,13 +35,8 @@ SESSION_DAYS = 30
 MAX_USER_AGENT = 200
 _SESSION = re.compile(r"rs_[A-Za-z0-9_-]{43}")
 MAX_GRACE = timedelta(days=90)
-VALID, BEING_REPLACED, REPLACED, EXPIRED, REVOKED = (
-    "valid",
-    "being replaced",
-    "replaced",
-    "expired",
-    "revoked",
-)
+VALID, EXPIRED, REVOKED = "valid", "expired", "revoked"
+BEING_REPLACED, REPLACED = "being replaced", "replaced"
 
 
 def new_key(
@@ -91,20 +86,15 @@ def check(keys: ApiKeys, text: str) -> ApiKey | None:
         return None
     id, secret = match.groups()
     key = keys.find(id)
-    expected_hash = _NO_HASH  # always compare, so that timing does not reveal known ids
-    if key is not None:
-        expected_hash = key.hash
-    is_correct = hmac.compare_digest(_hash(secret), expected_hash)
-    if key is None or not is_correct or not is_valid(key):
-        return None
-    return key
+    # Always compare, so that timing does not reveal known ids.
+    is_correct = hmac.compare_digest(_hash(secret), _NO_HASH if key is None else key.hash)
+    return key if key is not None and is_correct and is_valid(key) else None
 
 
 def is_valid(key: ApiKey) -> bool:
     """Whether a key is neither revoked nor expired."""
-    if key.revoked_at is not None:
-        return False
-    return key.expires_at is None or key.expires_at > datetime.now(UTC)
+    is_expired = key.expires_at is not None and key.expires_at <= datetime.now(UTC)
+    return key.revoked_at is None and not is_expired
 
 
 def key_state(key: ApiKey, successor: str | None = None) -> str:
@@ -115,12 +105,8 @@ def key_state(key: ApiKey, successor: str | None = None) -> str:
     if key.revoked_at is not None:
         return REVOKED
     if successor is not None and key.expires_at is not None:
-        if is_valid(key):
-            return BEING_REPLACED
-        return REPLACED
-    if is_valid(key):
-        return VALID
-    return EXPIRED
+        return BEING_REPLACED if is_valid(key) else REPLACED
+    return VALID if is_valid(key) else EXPIRED
 
 
 def rotate(
@@ -257,26 +243,20 @@ def check_session(keys: ApiKeys, text: str) -> Principal | None:
     session = keys.find_session(_hash(text))
     if session is None or session.expires_at <= datetime.now(UTC):
         return None
-    if not session.key:
-        return _principal(session, session)
-    key = keys.find(session.key)
-    if key is None or not is_valid(key):
+    permissions: ApiKey | Session | None = session
+    if session.key:
+        key = keys.find(session.key)
+        permissions = key if key is not None and is_valid(key) else None
+    if permissions is None:
         return None
-    return _principal(key, session)
+    return principal_of(permissions, session.credential, session.id)
 
 
-def _principal(permissions: ApiKey | Session, session: Session) -> Principal:
-    toolsets = None
-    if permissions.toolsets is not None:
-        toolsets = frozenset(permissions.toolsets)
-    return Principal(
-        permissions.user,
-        frozenset(permissions.scopes),
-        toolsets,
-        permissions.agent,
-        session.credential,
-        session.id,
-    )
+def principal_of(permissions: ApiKey | Session, credential: str, session: str = "") -> Principal:
+    """What a key or session may do."""
+    toolsets = None if permissions.toolsets is None else frozenset(permissions.toolsets)
+    scopes = frozenset(permissions.scopes)
+    return Principal(permissions.user, scopes, toolsets, permissions.agent, credential, session)
 
 
 def live_sessions(keys: ApiKeys, user: str | None = None) -> list[Session]:

@@ -29,10 +29,16 @@ from recollect.serve.http import logs
 from recollect.serve.http.hosts import client_network, is_loopback
 from recollect.serve.http.limits import Buckets
 from recollect.serve.http.responses import RETRY_SECONDS, Problem
-from recollect.serve.identity.accounts import check, check_session, cookie_values, new_session
+from recollect.serve.identity.accounts import (
+    check,
+    check_session,
+    cookie_values,
+    new_session,
+    principal_of,
+)
 from recollect.serve.identity.principal import BadToken, JwtSettings, Principal
 from recollect.settings import LIMITS, default_user
-from recollect.store.api_keys import ApiKey, ApiKeys, KeysUnavailable, Session
+from recollect.store.api_keys import ApiKeys, KeysUnavailable, Session
 
 FAILURES_PER_MINUTE = 30
 KEY_CHECK_SECONDS = 1.0
@@ -140,7 +146,7 @@ class Authenticator:
             if text.startswith("rk_"):
                 key = check(self._keys, text)
                 if key is not None:
-                    return _principal(key)
+                    return principal_of(key, key.id)
             elif text.startswith("rs_"):
                 principal = check_session(self._keys, text)
                 if principal is not None:
@@ -224,13 +230,6 @@ class Authenticator:
         return Problem(
             503, f"The server cannot check API keys: {reason}.", retry_after=RETRY_SECONDS
         )
-
-
-def _principal(key: ApiKey) -> Principal:
-    toolsets = None
-    if key.toolsets is not None:
-        toolsets = frozenset(key.toolsets)
-    return Principal(key.user, frozenset(key.scopes), toolsets, key.agent, key.id)
 
 
 def credential(headers: RawHeaders) -> str | None:

@@ -41,9 +41,7 @@ UNSUPPORTED_DATA = 1003
 @route_policy(ANY_SCOPE)
 async def endpoint(socket: WebSocket) -> None:
     caller = Caller(socket.scope)
-    subprotocol = None
-    if SUBPROTOCOL in socket.scope["subprotocols"]:
-        subprotocol = SUBPROTOCOL
+    subprotocol = SUBPROTOCOL if SUBPROTOCOL in socket.scope["subprotocols"] else None
     with caller.server.count_connection(caller.user):
         await socket.accept(subprotocol)
         connection = _Connection(socket, caller)
@@ -107,14 +105,11 @@ class _Connection:
         request_id = request_id_of(message)
         retry_after = self._caller.service.limiter.take(self._caller.user, limits.READ)
         if retry_after:
-            if request_id is None:
-                return
-            data = {"retryAfter": retry_after}
-            error = str(TooManyCalls(retry_after))
-            raise RpcError(TOO_BUSY, error, data=data, request_id=request_id)
-        method = None
-        if isinstance(message, dict):
-            method = message.get("method")
+            if request_id is not None:
+                text, data = str(TooManyCalls(retry_after)), {"retryAfter": retry_after}
+                raise RpcError(TOO_BUSY, text, data=data, request_id=request_id)
+            return
+        method = message.get("method") if isinstance(message, dict) else None
         if is_slow(message):
             self._start(message, request_id)
         elif method == "notifications/cancelled":
@@ -129,20 +124,14 @@ class _Connection:
 
     def _start(self, message: Any, request_id: Any) -> None:
         if len(self._calls) >= MAX_CALLS:
-            raise RpcError(
-                TOO_BUSY,
-                "Too many concurrent calls: wait for an answer first",
-                request_id=request_id,
-            )
+            problem = "Too many concurrent calls: wait for an answer first"
+            raise RpcError(TOO_BUSY, problem, request_id=request_id)
         if request_id in self._calls:
-            raise RpcError(
-                INVALID_REQUEST, "Invalid request: this 'id' is in use", request_id=request_id
-            )
+            problem = "Invalid request: this 'id' is in use"
+            raise RpcError(INVALID_REQUEST, problem, request_id=request_id)
         self._caller.take_session_argument(message)
         context = self._caller.context(self._notify)
-        key = request_id
-        if key is None:  # a batch
-            key = object()
+        key = object() if request_id is None else request_id  # a batch has none
         self._calls[key] = context
         self._caller.server.start(self._work(key, message, context))
 
