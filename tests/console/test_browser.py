@@ -639,43 +639,6 @@ def test_chosen_files_are_imported_one_after_the_other(site: Site, open_page: Op
 # -- the rest ---
 
 
-@pytest.mark.full
-def test_the_activity_page_shows_charts(site: Site, open_page: OpenPage) -> None:
-    for n, model in enumerate(["model-a", "model-b", "model-a"]):
-        site.library.add_conversation(
-            f"c{n}",
-            "C",
-            project=f"project {n % 2}",
-            messages=[
-                {
-                    "role": "user",
-                    "content": f"question {n}",
-                    "created_at": f"2026-0{n + 1}-10T1{n}:00:00Z",
-                },
-                {
-                    "role": "assistant",
-                    "content": f"text {n}",
-                    "model": model,
-                    "tool": "shears",
-                    "created_at": f"2026-0{n + 1}-10T1{n}:00:00Z",
-                },
-            ],
-        )
-    page = open_page("/activity", phone=True)
-    expect(page.locator("figure")).to_have_count(7)
-    bars = page.locator("figure").first.locator("rect.bar")
-    expect(bars).to_have_count(3)
-    assert all(bar.bounding_box()["height"] > 20 for bar in bars.all())
-    expect(bars.last).to_be_in_viewport()
-    expect(bars.first).not_to_be_in_viewport()
-    page.get_by_text("Show as table").nth(3).click()
-    expect(page.get_by_role("row", name="model-a 2")).to_be_visible()
-    expect(page.locator("[data-page-link='activity']")).to_have_attribute("aria-current", "page")
-    bars.last.click()
-    expect(page.locator("#q")).to_have_value("role:user after:2026-03 before:2026-03")
-    expect(page.locator("[data-hit]")).to_have_count(1)
-
-
 @pytest.mark.browser_errors("401")
 def test_a_person_can_sign_in_with_an_api_key(site: Site, open_page: OpenPage) -> None:
     add(site.library, "c", "Behind a key", "text")
@@ -762,20 +725,6 @@ NAMELESS = """() => [...document.querySelectorAll("button, a[href], input, selec
   .filter((e) => e.type !== "hidden" && !e.hidden && e.getAttribute("aria-hidden") !== "true")
   .filter((e) => !e.textContent.trim() && !e.getAttribute("aria-label") && !e.labels?.length)
   .map((e) => e.outerHTML)"""
-
-
-@pytest.mark.full
-def test_every_control_has_an_accessible_name(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "c", "C", "a pear", MARKDOWN, metadata={"tags": ["green"]})
-    page = open_page()
-    for path in ("/", "/c/c?q=pear", "/?q=pear", "/activity", "/imports", "/login"):
-        page.goto(site.url + path)
-        page.wait_for_load_state()
-        nameless = page.evaluate(NAMELESS)
-        assert nameless == []
-        ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
-        assert len(ids) == len(set(ids))
-        assert page.locator("h1").count() == 1
 
 
 @pytest.mark.full

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from services import make_key
 from sites import Site, expect
 
 import recollect
@@ -209,18 +208,6 @@ def test_a_time_far_into_a_long_transcript_is_loaded(site: Site, open_page: Open
 
 
 @pytest.mark.full
-def test_a_character_is_shown_with_its_portrait_and_fields(site: Site, open_page: OpenPage) -> None:
-    fill(site.library)
-    page = open_page("/knowledge/characters")
-    page.locator(".gallery a").click()
-    expect(page.locator(".portrait")).to_be_visible()
-    assert page.evaluate("document.querySelector('.portrait').naturalWidth") > 0
-    expect(page.locator("#f-description em")).to_have_text("an old gardener")
-    page.locator("#f-character_book summary").click()
-    expect(page.locator("#f-character_book .body")).to_have_text("The greenhouse has four doors.")
-
-
-@pytest.mark.full
 def test_fields_can_be_copied(site: Site, open_page: OpenPage, browser: Any) -> None:
     fill(site.library)
     page = open_page(f"/knowledge/prompts/{id_of(site.library, 'prompts', 'Explain')}")
@@ -378,24 +365,6 @@ def test_an_item_can_be_exported(site: Site, open_page: OpenPage) -> None:
 
 
 @pytest.mark.full
-def test_a_read_only_key_sees_no_write_actions(site: Site, open_page: OpenPage) -> None:
-    fill(site.library)
-    text = make_key(site.service, ("read",))
-    page = open_page("/login", ready=False)
-    page.get_by_label("API key or token").fill(text)
-    page.get_by_role("button", name="Sign in").click()
-    page.wait_for_selector("html[data-ready]")
-    page.goto(f"{site.url}/knowledge/notes/{id_of(site.library, 'notes', 'Moss garden')}")
-    page.wait_for_selector("html[data-ready]")
-    expect(page.get_by_title("Edit (r)")).to_be_hidden()
-    expect(page.locator("[data-new]")).to_be_hidden()
-    for key in ("r", "c", "#"):
-        page.keyboard.press(key)
-    expect(page.locator("main h1")).to_have_text("Moss garden")
-    assert site.library.knowledge.list("notes")[1] == 2
-
-
-@pytest.mark.full
 def test_item_pages_fit_a_phone(site: Site, open_page: OpenPage) -> None:
     fill(site.library)
     page = open_page("/knowledge/notes", phone=True)
@@ -433,20 +402,6 @@ NAMELESS = """() => [
   .filter((e) => e.type !== "hidden" && e.checkVisibility())
   .filter((e) => !(e.ariaLabel || e.textContent.trim() || e.title || e.labels?.length))
   .map((e) => e.outerHTML)"""
-
-
-@pytest.mark.full
-def test_every_control_has_an_accessible_name(site: Site, open_page: OpenPage) -> None:
-    fill(site.library)
-    for path in (
-        "notes",
-        "characters/Fern",
-        f"media/{id_of(site.library, 'media', 'A talk on moss')}",
-        "media?new=true",
-    ):
-        page = open_page(f"/knowledge/{path}")
-        nameless = page.evaluate(NAMELESS)
-        assert nameless == []
 
 
 def test_stored_text_runs_no_script_and_sends_no_requests(site: Site, open_page: OpenPage) -> None:

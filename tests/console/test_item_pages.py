@@ -18,13 +18,10 @@ from starlette.testclient import TestClient
 
 import recollect
 from recollect.knowledge import editing
-from recollect.language.text import storable
 from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 from recollect.serve import links
-from recollect.serve.console import forms
 from recollect.serve.console.markup import rendering
-from recollect.serve.console.text_windows import format_clock
 
 PART = {"X-Recollect-Fragment": "part"}
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -349,15 +346,6 @@ def test_only_web_urls_become_links(
 )
 def test_play_links_start_at_a_time(address: str, there: str) -> None:
     assert links.at_second(address, 62.9) == there
-
-
-def test_times_are_formatted_as_players_show_them() -> None:
-    assert [format_clock(s) for s in (0, 62.9, 3600, 36_061)] == [
-        "0:00",
-        "1:02",
-        "1:00:00",
-        "10:01:01",
-    ]
 
 
 def test_page_breaks_of_a_document_are_shown(
@@ -689,14 +677,6 @@ def test_a_page_of_another_site_cannot_submit_a_form(
     assert library.knowledge.list("notes")[1] == 0
 
 
-@given(st.text(max_size=80), st.text(max_size=80))
-def test_digests_differ_exactly_if_forms_can_tell_the_texts_apart(one: str, other: str) -> None:
-    def as_sent(text: str) -> str:
-        return forms._normalize_newlines(storable(text))
-
-    assert (forms.digest(one) == forms.digest(other)) == (as_sent(one) == as_sent(other))
-
-
 # -- who may ---
 
 
@@ -706,28 +686,6 @@ def test_a_read_only_key_gets_no_form(client: TestClient, new_user_key: Callable
     assert client.get("/knowledge/notes?new=true", headers=headers).status_code == 403
     headers["Content-Type"] = "application/x-www-form-urlencoded"
     assert client.post("/knowledge/notes", content="title=x", headers=headers).status_code == 403
-
-
-def test_a_key_for_conversations_cannot_read_items(
-    client: TestClient, library: recollect.Library, new_user_key: Callable[..., str]
-) -> None:
-    fill(library)
-    headers = {"Authorization": f"Bearer {new_user_key(toolsets=['conversations'])}"}
-    for page in (
-        "/knowledge/notes",
-        "/console/rows?kind=notes",
-        "/console/sidebar?kind=notes",
-        "/?q=pear&kind=notes",
-        "/?q=pear&kind=all",
-        "/console/filters?kind=notes",
-        "/console/item-text?kind=notes&id=x",
-        "/console/portrait?id=Fern",
-        "/console/item-part?kind=notes&id=x",
-    ):
-        assert client.get(page, headers=headers).status_code == 403, page
-    html = client.get("/?q=pear", headers=headers).text
-    assert "1 message" in visible_text(html)
-    assert "data-tab" not in html
 
 
 def test_agents_cannot_read_human_only_items(
