@@ -11,6 +11,7 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -365,6 +366,19 @@ def test_unfinished_uploads_are_removed_after_a_day(
     service.imports.uploads.remove_stale(set())
     assert not files(service)
     writer.close()
+
+
+def test_an_upload_without_a_job_is_imported(tmp_path: Path) -> None:
+    folder = tmp_path / "uploads" / "abc"
+    folder.mkdir(parents=True)
+    (folder / "up.json").write_bytes(EXPORT)
+    note = {"user": "ann", "name": "up.json", "size": len(EXPORT), "kind": None, "attempts": 1}
+    (folder / "upload.json").write_text(json.dumps(note))
+    service = Service(tmp_path, ServiceConfig())
+    service.start_jobs()
+    assert finish_job(service, "abc").state == DONE
+    wait_for_removal(service)
+    service.close()
 
 
 @given(st.text())
