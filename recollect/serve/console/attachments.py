@@ -57,13 +57,13 @@ def describe_all(attachments: Sequence[Json]) -> list[AttachmentView]:
     for number, item in enumerate(attachments):
         fields = item if isinstance(item, Mapping) else {}
         # ChatGPT describes a picture twice.
-        file_id = _first_text(fields, ("asset_pointer", "id")).rpartition("/")[2]
+        file_id = first_text(fields, ("asset_pointer", "id")).rpartition("/")[2]
         if file_id in file_ids:
             continue
         if file_id:
             file_ids.add(file_id)
         name, has_picture, is_image = describe(item), _encoded(item) is not None, _is_image(fields)
-        url = _first_text(fields, (*_FILE_NAMES, "url"))
+        url = first_text(fields, (*_FILE_NAMES, "url"))
         if is_image and (not url or url.startswith("data:")):
             name = "Image"
         views.append(AttachmentView(number, name, is_image, has_picture, _details(fields)))
@@ -74,8 +74,8 @@ def describe(item: Json) -> str:
     """The name and address of an attachment or citation, wherever the source put them."""
     text = item if isinstance(item, str) else ""
     if isinstance(item, Mapping):
-        name = _first_text(item, _FILE_NAMES) or _first_text(item, ("text", "id"))
-        address = _first_text(item, ("url", "uri"))
+        name = first_text(item, _FILE_NAMES) or first_text(item, ("text", "id"))
+        address = first_text(item, ("url", "uri"))
         text = name or address
         if name and address and name != address:
             text = f"{name} ({address})"
@@ -88,7 +88,7 @@ def _is_image(fields: Mapping[str, Json]) -> bool:
     types = [str(fields.get(name) or "").lower() for name in _TYPE_NAMES]
     if "image_url" in fields or any(t.startswith(("image", "input_image")) for t in types):
         return True
-    name = _first_text(fields, ("name", "file_name", "filename"))
+    name = first_text(fields, ("name", "file_name", "filename"))
     return bool(_IMAGE_NAME.search(name)) or _encoded(fields) is not None
 
 
@@ -105,7 +105,7 @@ def _details(fields: Mapping[str, Json]) -> str:
     return ""
 
 
-def _first_text(item: Mapping[str, Json], names: Sequence[str]) -> str:
+def first_text(item: Mapping[str, Json], names: Sequence[str]) -> str:
     """The first of these fields that has a text, in the item itself or in its metadata."""
     metadata = item.get("metadata")
     for mapping in (item, metadata if isinstance(metadata, Mapping) else {}):
@@ -122,7 +122,7 @@ def _first_text(item: Mapping[str, Json], names: Sequence[str]) -> str:
 def picture(passage: Passage, number: int) -> tuple[str, bytes]:
     """The media type and the bytes of an attached picture. Raises NotFound."""
     if 0 <= number < len(passage.attachments):
-        image = _decode(passage.attachments[number])
+        image = decode(passage.attachments[number])
         if image is not None:
             return image
     raise NotFound("The library has no such picture.")
@@ -134,7 +134,7 @@ def portrait(library: Library, principal: Principal, id: str) -> tuple[str, byte
     passages, _ = library.messages(summary.id, 0, 1)
     for passage in passages:
         for attachment in mask_passage(passage, principal.audience).attachments:
-            image = _decode(attachment)
+            image = decode(attachment)
             if image is not None:
                 return image
     name = storable(summary.title)
@@ -143,7 +143,7 @@ def portrait(library: Library, principal: Principal, id: str) -> tuple[str, byte
     return "image/svg+xml", _PORTRAIT.format(hue=hue, initial=escape(initial)).encode()
 
 
-def _decode(item: Json) -> tuple[str, bytes] | None:
+def decode(item: Json) -> tuple[str, bytes] | None:
     encoded = _encoded(item)
     if encoded is None:
         return None
@@ -156,19 +156,19 @@ def _decode(item: Json) -> tuple[str, bytes] | None:
 
 def _encoded(item: Json) -> tuple[str, str] | None:
     """The media type and the base64 text of a picture in an attachment."""
-    for fields in _mappings(item):
+    for fields in mappings(item):
         for name in ("url", "image_url", "data"):
             value = fields.get(name)
             data_url = _DATA_URL.match(value) if isinstance(value, str) else None
             if data_url and data_url.group(1).lower() in IMAGE_TYPES:
                 return data_url.group(1).lower(), str(value)[data_url.end() :]
-        media_type = _first_text(fields, ("media_type", "mimeType", "mime_type")).lower()
+        media_type = first_text(fields, ("media_type", "mimeType", "mime_type")).lower()
         if media_type in IMAGE_TYPES and isinstance(fields.get("data"), str):
             return media_type, fields["data"]
     return None
 
 
-def _mappings(item: Json) -> Iterator[Mapping[str, Json]]:
+def mappings(item: Json) -> Iterator[Mapping[str, Json]]:
     if isinstance(item, Mapping):
         yield item
         yield from (item[name] for name in _NESTED_NAMES if isinstance(item.get(name), Mapping))

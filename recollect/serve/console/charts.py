@@ -92,7 +92,7 @@ def activity(access: AccessTo, filters: Filters) -> Response:
         "activity.html",
         charts=[chart for chart in charts if any(number for _, number in chart.rows)],
         total=sum(number for _, number in numbers["sources"]),
-        first_month=_month_name(months[0][0]) if months else "",
+        first_month=month_name(months[0][0]) if months else "",
         **values,
     )
 
@@ -118,29 +118,29 @@ def activity_charts(numbers: dict[str, Any], months: Pairs) -> list[Chart]:
         Chart(
             "By source",
             "Source",
-            _longest_first(sources),
+            longest_first(sources),
             link=lambda label: search("role:user", source=source_names.get(label, label)),
         ),
         Chart(
             "Busiest projects",
             "Project",
-            _longest_first(numbers["projects"]),
+            longest_first(numbers["projects"]),
             link=lambda name: search("role:user", project=name),
         ),
         Chart(
             "Replies by model",
             "Model",
-            _longest_first(numbers["models"]),
+            longest_first(numbers["models"]),
             "Replies",
             link=lambda name: search("role:assistant", model=name),
         ),
-        Chart("Tool calls", "Tool", _longest_first(numbers["tools"]), "Calls"),
+        Chart("Tool calls", "Tool", longest_first(numbers["tools"]), "Calls"),
         Chart("By weekday", "Weekday", weekdays, columns=True),
         Chart("By hour (UTC)", "Hour", hours, columns=True),
     ]
 
 
-def _longest_first(pairs: Pairs) -> list[tuple[str, int]]:
+def longest_first(pairs: Pairs) -> list[tuple[str, int]]:
     rows = [(str(name) or "(none)", int(number)) for name, number in pairs]
     return sorted(rows, key=lambda row: (-row[1], row[0]))
 
@@ -148,7 +148,7 @@ def _longest_first(pairs: Pairs) -> list[tuple[str, int]]:
 def fill_months(pairs: Pairs) -> list[tuple[str, int]]:
     """Every month from the first to the last, at most the last five years."""
     counts = {str(name): int(number) for name, number in pairs}
-    months = [month for month in map(_month_number, counts) if month is not None]
+    months = [month for month in map(month_number, counts) if month is not None]
     if not months:
         return []
     last = max(months)
@@ -157,14 +157,14 @@ def fill_months(pairs: Pairs) -> list[tuple[str, int]]:
     return [(name, counts.get(name, 0)) for name in names]
 
 
-def _month_number(name: str) -> int | None:
+def month_number(name: str) -> int | None:
     year, _, month = name.partition("-")
     if year.isdigit() and month.isdigit() and 1 <= int(month) <= 12:
         return int(year) * 12 + int(month) - 1
     return None
 
 
-def _month_name(month: str) -> str:
+def month_name(month: str) -> str:
     """2026-05 as "May 2026"."""
     year, _, number = month.partition("-")
     return f"{calendar.month_name[int(number)]} {year}"

@@ -86,7 +86,7 @@ def messages(
 @routes.add("GET /console/message", READ, document="id")
 def whole_message(access: AccessTo, id: str, m: str) -> Response:
     """A long message without the cut."""
-    message = _read_message(access, id, m)
+    message = read_message(access, id, m)
     body, hidden_chars = render_message(message, rendering.MAX_CHARS, rendering.Page())
     if hidden_chars:
         body += rendering.plain(
@@ -98,18 +98,18 @@ def whole_message(access: AccessTo, id: str, m: str) -> Response:
 @routes.add("GET /console/message-text", READ, document="id")
 def message_text(access: AccessTo, id: str, m: str) -> Response:
     """The source text of a message, to copy."""
-    return Response(storable(_read_message(access, id, m).content), media_type="text/plain")
+    return Response(storable(read_message(access, id, m).content), media_type="text/plain")
 
 
 @routes.add("GET /console/picture", READ, document="id")
 def attached_picture(access: AccessTo, id: str, m: str, n: int) -> Response:
     """A picture that is attached to a message."""
-    media_type, data = picture(_read_message(access, id, m), n)
+    media_type, data = picture(read_message(access, id, m), n)
     headers = {"Cache-Control": "private, max-age=3600"}
     return Response(data, headers=headers, media_type=media_type)
 
 
-def _read_message(access: Access, id: str, m: str) -> Passage:
+def read_message(access: Access, id: str, m: str) -> Passage:
     with access.read() as library:
         view = library.view(id, through=m, around=m, limit=1)
     for step in view.messages:
@@ -163,7 +163,7 @@ def find(access: AccessTo, id: str, text: str, through: str = "", start: Start =
         content = mask_passage(passage, access.principal.audience).content
         return index if pattern.search(content) else None
 
-    return _scan(access, id, through, start, entry)
+    return scan(access, id, through, start, entry)
 
 
 @routes.add("GET /console/questions", READ, document="id")
@@ -177,7 +177,7 @@ def questions(access: AccessTo, id: str, through: str = "", start: Start = 0) ->
             return None
         return [index, first_words(passage.content)]
 
-    return _scan(access, id, through, start, entry)
+    return scan(access, id, through, start, entry)
 
 
 def text_pattern(text: str) -> re.Pattern[str] | None:
@@ -189,7 +189,7 @@ def text_pattern(text: str) -> re.Pattern[str] | None:
     return re.compile(_BETWEEN_WORDS.join(map(re.escape, words)), re.IGNORECASE)
 
 
-def _scan(
+def scan(
     access: Access, id: str, through: str, start: int, entry: Callable[[int, Passage], Json]
 ) -> Response:
     """The entries for a limited number of messages, and the index at which to continue."""

@@ -57,7 +57,7 @@ class PageRoute(DeferredRoute):
             try:
                 return await handle(request)
             except (RecollectError, HTTPException, RequestValidationError) as error:
-                if is_unexpected(error) or not _wants_page(request):
+                if is_unexpected(error) or not wants_page(request):
                     raise
                 return error_page(request, to_problem(error))
 
@@ -70,7 +70,7 @@ def respond_with_page(request: Request, problem: Problem) -> Response | None:
     Such errors are unknown addresses, and those that the edge reports before any route is called.
     """
     is_api = request.url.path.startswith(("/api/", "/v1/", "/static/"))
-    if is_api or request.method not in ("GET", "HEAD") or not _wants_page(request):
+    if is_api or request.method not in ("GET", "HEAD") or not wants_page(request):
         return None
     return error_page(request, problem)
 
@@ -109,6 +109,6 @@ def error_page(request: Request, problem: Problem) -> Response:
     )
 
 
-def _wants_page(request: Request) -> bool:
+def wants_page(request: Request) -> bool:
     accepts_html = "text/html" in request.headers.get("accept", "")
     return accepts_html and FRAGMENT_HEADER not in request.headers

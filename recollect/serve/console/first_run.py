@@ -49,7 +49,7 @@ def prepare_first_run(access: Access) -> FirstRun | None:
         return None
     jobs = access.service.imports.list_for(access.principal.user)
     is_importing = any(not job.is_finished for job in jobs)
-    return FirstRun(_find(), is_importing)
+    return FirstRun(find(), is_importing)
 
 
 @routes.add("POST /console/import-found", WRITE, CONVERSATIONS, KNOWLEDGE, rate_limit=IMPORT)
@@ -57,14 +57,14 @@ def import_found(access: AccessTo, id: Annotated[list[str], Query()]) -> dict[st
     """Import what was found, given the ids of some discoveries. No path can be named."""
     if not is_personal(access):
         raise Forbidden("Only a person on the server's own computer can import its files.")
-    discoveries = dict(_find())
+    discoveries = dict(find())
     if not all(name in discoveries for name in id):
         raise InvalidInput("The files have changed. Reload the page and choose again.")
-    jobs = [_start(access, discoveries[name]) for name in dict.fromkeys(id)]
+    jobs = [start(access, discoveries[name]) for name in dict.fromkeys(id)]
     return {"imports": jobs}
 
 
-def _start(access: Access, discovery: Discovery) -> dict[str, Any]:
+def start(access: Access, discovery: Discovery) -> dict[str, Any]:
     paths = [str(path) for path in discovery.paths]
     job = access.service.imports.import_local(access.principal.user, discovery.label, paths)
     return {
@@ -76,7 +76,7 @@ def _start(access: Access, discovery: Discovery) -> dict[str, Any]:
     }
 
 
-def _find() -> list[tuple[str, Discovery]]:
+def find() -> list[tuple[str, Discovery]]:
     return [(_id(discovery.paths), discovery) for discovery in discover()]
 
 
@@ -100,10 +100,10 @@ def is_personal(access: Access) -> bool:
     headers = access.request.headers
     if any(name in headers for name in _PROXY_HEADERS):
         return False
-    return is_loopback(access.request.state.address) and _user_count(service.place) <= 1
+    return is_loopback(access.request.state.address) and user_count(service.place) <= 1
 
 
-def _user_count(place: Path) -> int:
+def user_count(place: Path) -> int:
     try:
         return len(list((place / USERS).iterdir()))
     except FileNotFoundError:

@@ -82,7 +82,7 @@ class Field(NamedTuple):
     is_url: bool = False
 
 
-def _text_field(name: str, hint: str = "", rows: int = 4) -> Field:
+def text_field(name: str, hint: str = "", rows: int = 4) -> Field:
     return Field(name, FIELD_LABELS[name], TEXT, hint, rows)
 
 
@@ -110,24 +110,24 @@ FORMS: Mapping[str, tuple[Field, ...]] = {
     ),
     CHARACTERS: (
         Field("name", "Name", required=True),
-        _text_field("description", rows=8),
-        _text_field("personality"),
-        _text_field("scenario"),
-        _text_field("first_message"),
+        text_field("description", rows=8),
+        text_field("personality"),
+        text_field("scenario"),
+        text_field("first_message"),
         Field("alternate_greetings", FIELD_LABELS["alternate_greetings"], LIST),
-        _text_field("message_example"),
-        _text_field("system_prompt"),
-        _text_field("post_history_instructions"),
-        _text_field("creator_notes"),
+        text_field("message_example"),
+        text_field("system_prompt"),
+        text_field("post_history_instructions"),
+        text_field("creator_notes"),
         Field("creator", "Creator"),
         Field("tags", "Tags", hint=_TAGS_HINT),
     ),
     PROMPTS: (
         Field("name", "Name", required=True),
         Field("author", "Author"),
-        _text_field("details", "What the prompt is for."),
-        _text_field("system_prompt", rows=8),
-        _text_field("user_prompt", rows=8),
+        text_field("details", "What the prompt is for."),
+        text_field("system_prompt", rows=8),
+        text_field("user_prompt", rows=8),
         Field("keywords", "Tags", hint=_TAGS_HINT),
     ),
 }
@@ -170,23 +170,23 @@ def new_page(access: Access, filters: ListFilters, kind: str, name: str) -> Resp
     """A form for a new item, with a title."""
     access.require(WRITE, KNOWLEDGE)
     fields = form_fields(kind, {"name": name, "title": name}, {})
-    return _form_page(access, filters, kind, fields)
+    return form_page(access, filters, kind, fields)
 
 
 def edit_page(access: Access, filters: ListFilters, kind: str, id: str) -> Response:
     """A form with the stored values."""
     with access.read() as library:
-        document = _visible_document(access, library, kind, id)
+        document = visible_document(access, library, kind, id)
     values = stored_values(kind, document)
     digests = {name: digest(value) for name, value in values.items()}
-    return _form_page(access, filters, kind, form_fields(kind, values, digests), document)
+    return form_page(access, filters, kind, form_fields(kind, values, digests), document)
 
 
-def _visible_document(access: Access, library: Library, kind: str, id: str) -> Document:
+def visible_document(access: Access, library: Library, kind: str, id: str) -> Document:
     return mask_document(library.knowledge.document(kind, id), access.principal.audience)
 
 
-def _form_page(
+def form_page(
     access: Access,
     filters: ListFilters,
     kind: str,
@@ -213,7 +213,7 @@ def _form_page(
     )
 
 
-async def _form_body(request: Request) -> bytes:
+async def form_body(request: Request) -> bytes:
     if content_type(request) != _FORM_TYPE:
         raise Problem(415, f"Send the form as {_FORM_TYPE}.")
     body = bytearray()
@@ -224,19 +224,19 @@ async def _form_body(request: Request) -> bytes:
     return bytes(body)
 
 
-FormBody = Annotated[bytes, Depends(_form_body)]
+FormBody = Annotated[bytes, Depends(form_body)]
 
 
 @routes.add("POST /knowledge/{kind}", WRITE)
 def create(access: AccessTo, filters: Filters, kind: str, body: FormBody) -> Response:
-    submission = parse_submission(_item_kind(kind), body)
+    submission = parse_submission(item_kind(kind), body)
     fields = {name: value for name, value in submission.changes(kind).items() if value}
     try:
         with access.write() as library:
             summary = library.knowledge.create(kind, fields)
     except InvalidInput as error:
-        return _form_page(
-            access, filters, kind, _resubmitted(kind, submission), status=400, problem=str(error)
+        return form_page(
+            access, filters, kind, resubmitted(kind, submission), status=400, problem=str(error)
         )
     return RedirectResponse(links.item_url(kind, summary.id), 303)
 
@@ -251,31 +251,31 @@ def save_by_query(
 @routes.add("POST /knowledge/{kind}/{item_id:id}", WRITE)
 def save(access: AccessTo, filters: Filters, kind: str, item_id: str, body: FormBody) -> Response:
     """Save the changed fields. On a conflict, show the differences and let the person decide."""
-    submission = parse_submission(_item_kind(kind), body)
+    submission = parse_submission(item_kind(kind), body)
     document: Document | None = None
     try:
         with access.write() as library:
-            document = _visible_document(access, library, kind, item_id)
+            document = visible_document(access, library, kind, item_id)
             changes = submission.changes(kind)
             if changes:
                 library.knowledge.edit(kind, document.id, changes, submission.version)
     except NotFound:
         # Without digests every field counts as changed, so saving creates the item again.
-        fields = _resubmitted(kind, submission._replace(digests={}))
+        fields = resubmitted(kind, submission._replace(digests={}))
         noun = get_tab(kind).singular
         problem = f"This {noun} was deleted in the meantime. Save to create it again."
-        return _form_page(access, filters, kind, fields, status=409, problem=problem)
+        return form_page(access, filters, kind, fields, status=409, problem=problem)
     except Conflict:
         with access.read() as library:
-            document = _visible_document(access, library, kind, item_id)
+            document = visible_document(access, library, kind, item_id)
         fields = merged_fields(kind, document, submission)
         changed_at = document.updated_at
-        return _form_page(
+        return form_page(
             access, filters, kind, fields, document, status=409, conflict_at=changed_at
         )
     except InvalidInput as error:
-        fields = _resubmitted(kind, submission)
-        return _form_page(
+        fields = resubmitted(kind, submission)
+        return form_page(
             access,
             filters,
             kind,
@@ -288,7 +288,7 @@ def save(access: AccessTo, filters: Filters, kind: str, item_id: str, body: Form
     return RedirectResponse(links.item_url(kind, document.id), 303)
 
 
-def _item_kind(kind: str) -> str:
+def item_kind(kind: str) -> str:
     if get_tab(kind).name == CONVERSATIONS:
         raise NotFound(f"There is no page for {truncate(kind, 80)!r}.")
     return kind
@@ -310,7 +310,7 @@ def parse_submission(kind: str, body: bytes) -> Submission:
         raise InvalidInput("The form could not be read.") from error
     values: dict[str, Value] = {}
     for field in FORMS[kind]:
-        texts = [_normalize_newlines(storable(text)) for text in pairs.get(field.name, ())]
+        texts = [normalize_newlines(storable(text)) for text in pairs.get(field.name, ())]
         if field.widget == LIST and texts:
             values[field.name] = [text for text in texts if text.strip()]
         elif texts:
@@ -338,7 +338,7 @@ def form_fields(
     ]
 
 
-def _resubmitted(kind: str, submission: Submission) -> list[FormField]:
+def resubmitted(kind: str, submission: Submission) -> list[FormField]:
     """The form as it was submitted, to correct it."""
     return form_fields(kind, submission.values, submission.digests)
 
@@ -388,18 +388,18 @@ def card_greetings(card: Json) -> list[str]:
 def digest(value: Value) -> str:
     """Equal for values that a form cannot tell apart."""
     texts = [value] if isinstance(value, str) else [text for text in value if text.strip()]
-    text = "\0".join(_normalize_newlines(storable(text)) for text in texts)
+    text = "\0".join(normalize_newlines(storable(text)) for text in texts)
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _normalize_newlines(text: str) -> str:
+def normalize_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def diff_lines(stored: Value, submitted: Value) -> list[tuple[str, str]]:
     """The lines that saving would remove ("-") and add ("+")."""
     before, after = (
-        _normalize_newlines(value if isinstance(value, str) else "\n\n".join(value))
+        normalize_newlines(value if isinstance(value, str) else "\n\n".join(value))
         for value in (stored, submitted)
     )
     lines = rendering.changed_lines(before, after)

@@ -89,7 +89,7 @@ class ItemRequest:
 def item_list(
     access: AccessTo, filters: Filters, kind: str, request: Annotated[ListRequest, Depends()]
 ) -> Response:
-    if _is_conversations(kind):
+    if is_conversations(kind):
         return RedirectResponse("/", 307)
     if request.link and kind == NOTES:
         target, source = storable(request.link), storable(request.of)
@@ -127,7 +127,7 @@ def item(
     item_id: str,
     request: Annotated[ItemRequest, Depends()],
 ) -> Response:
-    if _is_conversations(kind):
+    if is_conversations(kind):
         return RedirectResponse(links.conversation_url(item_id), 307)
     if request.edit:
         access.require(WRITE, KNOWLEDGE)
@@ -139,7 +139,7 @@ def item(
     return page(access.request, "item.html", item=view, terms=terms, **values)
 
 
-def _is_conversations(kind: str) -> bool:
+def is_conversations(kind: str) -> bool:
     """Conversations have their own pages. Raises NotFound for an unknown kind."""
     return kind == "chats" or get_tab(kind).name == CONVERSATIONS
 
@@ -218,7 +218,7 @@ def open_item(
         window = text_window(library, principal, summary, position)
         has_times = bool(window.paragraphs)
         if not has_times:
-            body = _markdown_body(library, principal, summary)
+            body = markdown_body(library, principal, summary)
     return ItemView(
         summary,
         get_tab(kind),
@@ -238,7 +238,7 @@ def open_item(
     )
 
 
-def _markdown_body(library: Library, principal: Principal, summary: Summary) -> Markup | None:
+def markdown_body(library: Library, principal: Principal, summary: Summary) -> Markup | None:
     """The whole text as HTML, if it is Markdown and short enough."""
     is_note = summary.kind == NOTE
     if not is_note and summary.metadata.get("media_type") not in _MARKDOWN_MEDIA:
@@ -309,9 +309,9 @@ def _sections(summary: Summary, fields: Mapping[str, str]) -> Iterator[Section]:
             continue
         texts: list[tuple[str, str]] = []
         if name == "alternate_greetings":
-            texts = [(_preview(text), text) for text in card_greetings(card)]
+            texts = [(preview(text), text) for text in card_greetings(card)]
         elif name == "character_book":
-            texts = list(_lore(card))
+            texts = list(lore(card))
         if texts:
             entries = [(label, page.markdown(text)) for label, text in texts[:_MAX_ENTRIES]]
             yield Section(name, FIELD_LABELS[name], Markup(""), entries)
@@ -321,7 +321,7 @@ def _sections(summary: Summary, fields: Mapping[str, str]) -> Iterator[Section]:
         yield Section(name, FIELD_LABELS[name], body)
 
 
-def _lore(card: Json) -> Iterator[tuple[str, str]]:
+def lore(card: Json) -> Iterator[tuple[str, str]]:
     """The entries of a card's lorebook, each with a label."""
     book = card.get("character_book") if isinstance(card, Mapping) else None
     entries = book.get("entries") if isinstance(book, Mapping) else None
@@ -334,10 +334,10 @@ def _lore(card: Json) -> Iterator[tuple[str, str]]:
         label = _text(entry, "name", "comment")
         if not label and isinstance(entry.get("keys"), list):
             label = ", ".join(map(str, entry["keys"]))
-        yield truncate(label or _preview(content), 120), content
+        yield truncate(label or preview(content), 120), content
 
 
-def _preview(text: str) -> str:
+def preview(text: str) -> str:
     return truncate(" ".join(text[:400].split()), 120)
 
 
@@ -362,10 +362,10 @@ def resolve_link(library: Library, target: str, from_id: str) -> Summary | None:
     if not name:
         return None
     name = name.casefold()
-    return _note_by_title(library, name) or _note_by_alias(library, name)
+    return note_by_title(library, name) or note_by_alias(library, name)
 
 
-def _note_by_title(library: Library, name: str) -> Summary | None:
+def note_by_title(library: Library, name: str) -> Summary | None:
     """The note with the end of a path, or with a title."""
     notes, _ = library.knowledge.list(NOTES, search=name.rpartition("/")[2], limit=_NOTES_PAGE)
     paths = [note for note in notes if f"/{note.id}".casefold().endswith(f"/{name}")]
@@ -373,7 +373,7 @@ def _note_by_title(library: Library, name: str) -> Summary | None:
     return next(iter(paths + titles), None)
 
 
-def _note_by_alias(library: Library, name: str) -> Summary | None:
+def note_by_alias(library: Library, name: str) -> Summary | None:
     for offset in range(0, _MAX_ALIAS_SCAN, _NOTES_PAGE):
         notes, total = library.knowledge.list(NOTES, limit=_NOTES_PAGE, offset=offset)
         for note in notes:

@@ -42,7 +42,7 @@ def login_page(next: Annotated[str, Query(max_length=4000)] = "/") -> Response:
 @routes.add("POST /login", PUBLIC)
 async def login(request: Request) -> Response:
     """Exchange an API key or token for a session, in a cookie that scripts cannot read."""
-    form = await _read_form(request)
+    form = await read_form(request)
     key = form.get("key", "").strip()
     next_url = links.local(form.get("next"))
     service: Service = request.app.state.service
@@ -60,7 +60,7 @@ async def login(request: Request) -> Response:
         return html(content, problem.status_code)
     response = RedirectResponse(next_url, 303)
     response.set_cookie(
-        _cookie_name(service),
+        cookie_name(service),
         text,
         expires=session.expires_at,
         path="/",
@@ -78,7 +78,7 @@ def logout(access: AccessTo) -> Response:
             access.service.keys.end_session(access.principal.session)
     response = RedirectResponse("/login", 303)
     response.delete_cookie(
-        _cookie_name(access.service),
+        cookie_name(access.service),
         path="/",
         httponly=True,
         samesite="strict",
@@ -87,7 +87,7 @@ def logout(access: AccessTo) -> Response:
     return response
 
 
-def _cookie_name(service: Service) -> str:
+def cookie_name(service: Service) -> str:
     if service.config.secure_cookies:
         return SECURE_COOKIE
     return PLAIN_COOKIE
@@ -95,7 +95,7 @@ def _cookie_name(service: Service) -> str:
 
 @routes.add("POST /sessions/{id}/end", WRITE, CONVERSATIONS)
 def end_session(access: AccessTo, id: str) -> Response:
-    _require_person(access)
+    require_person(access)
     own_ids = {own.id for own in live_sessions(access.service.keys, access.principal.user)}
     if id in own_ids:
         with suppress(NotFound):
@@ -103,12 +103,12 @@ def end_session(access: AccessTo, id: str) -> Response:
     return RedirectResponse("/settings#sessions", 303)
 
 
-def _require_person(access: Access) -> None:
+def require_person(access: Access) -> None:
     if access.principal.agent:
         raise Forbidden("Sessions are for people. Use a key that does not belong to an agent.")
 
 
-async def _read_form(request: Request) -> dict[str, str]:
+async def read_form(request: Request) -> dict[str, str]:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

@@ -237,7 +237,7 @@ def pair_results(steps: Mapping[int, Step]) -> dict[int, int]:
                 calls_by_id[call_id] = index
         elif passage.type == "tool_result":
             call = calls_by_id.pop(_call_id(passage), None)
-            if call is None and last is not None and _answers(index, passage, *last):
+            if call is None and last is not None and answers(index, passage, *last):
                 call = last[0]
             if call is not None and index - call <= LOOKAROUND:
                 pairs[index] = call
@@ -245,7 +245,7 @@ def pair_results(steps: Mapping[int, Step]) -> dict[int, int]:
     return pairs
 
 
-def _answers(index: int, result: Passage, call_index: int, call: Passage) -> bool:
+def answers(index: int, result: Passage, call_index: int, call: Passage) -> bool:
     """Whether a result without an id answers the message before it."""
     if call.type != "tool_call" or index != call_index + 1:
         return False
@@ -271,7 +271,7 @@ def outcome(call: Passage, result: Passage | None, now: datetime | None = None) 
 
 
 def _has_failed(metadata: Mapping[str, Json]) -> bool:
-    for fields in _with_nested(metadata):
+    for fields in with_nested(metadata):
         if fields.get("is_error") is True or fields.get("success") is False:
             return True
         exit_code = fields.get("exit_code")
@@ -282,13 +282,13 @@ def _has_failed(metadata: Mapping[str, Json]) -> bool:
     return False
 
 
-def _with_nested(metadata: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+def with_nested(metadata: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     nested = metadata.get("metadata")
     return [metadata, nested] if isinstance(nested, Mapping) else [metadata]
 
 
 def _duration(call: Passage, result: Passage) -> str:
-    for fields in _with_nested(result.metadata):
+    for fields in with_nested(result.metadata):
         for name in ("wall_time_seconds", "duration_seconds"):
             seconds = fields.get(name)
             if isinstance(seconds, (int, float)) and seconds >= 0:
@@ -316,11 +316,11 @@ def format_duration(seconds: float) -> str:
 def summarize(content: str, diffs: Sequence[FileDiff]) -> str:
     """What a call does, on one line: the file, the command, the query, or its first words."""
     if diffs and diffs[0].path:
-        return _one_line(", ".join(diff.path for diff in diffs))
+        return one_line(", ".join(diff.path for diff in diffs))
     start = content[:2_000]
     match = _SUMMARY.search(start) or _JSON_SUMMARY.search(start)
-    return _one_line(match.group(1) if match else start)
+    return one_line(match.group(1) if match else start)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     return " ".join(text[: 2 * _SUMMARY_CHARS].split())[:_SUMMARY_CHARS]

@@ -27,7 +27,7 @@ _MAX_RECEIPTS = 100
 @routes.add("GET /imports", READ, CONVERSATIONS)
 def imports(access: AccessTo, filters: Filters) -> Response:
     with access.read() as library:
-        receipts = _newest_receipts(library)
+        receipts = newest_receipts(library)
         values = frame(library, CONVERSATIONS, filters)
     return page(
         access.request,
@@ -41,14 +41,14 @@ def imports(access: AccessTo, filters: Filters) -> Response:
 @routes.add("GET /console/receipts/{number}", READ, CONVERSATIONS)
 def receipt(access: AccessTo, number: int) -> Response:
     with access.read() as library:
-        receipts = _newest_receipts(library)
+        receipts = newest_receipts(library)
     for receipt in receipts:
         if receipt.id == number:
             return fragment("_receipt.html", receipt=receipt)
     raise NotFound(f"There is no import {number}.")
 
 
-def _newest_receipts(library: Library) -> list[Receipt]:
+def newest_receipts(library: Library) -> list[Receipt]:
     return sorted(library.receipts(), key=lambda receipt: receipt.id, reverse=True)
 
 

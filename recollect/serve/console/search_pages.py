@@ -160,15 +160,15 @@ def list_facets(
         found.append(_facet("kind", kinds, selection, lambda name: TABS[name].label))
     if kind in (CONVERSATIONS, ALL_KINDS):
         months = [
-            FacetValue(month, _month_label(month), count, _is_month(month, filters))
+            FacetValue(month, month_label(month), count, is_month(month, filters))
             for month, count in reversed(counts.months)
         ]
         found += [
-            _selected_first(_facet("source", counts.sources, filters.source, source_label)),
-            _selected_first(_facet("project", counts.projects, filters.project, str)),
+            selected_first(_facet("source", counts.sources, filters.source, source_label)),
+            selected_first(_facet("project", counts.projects, filters.project, str)),
             Facet("month", "Month", months),
-            _selected_first(_facet("model", counts.models, filters.model, str)),
-            _selected_first(_facet("role", counts.roles, filters.role, str.capitalize)),
+            selected_first(_facet("model", counts.models, filters.model, str)),
+            selected_first(_facet("role", counts.roles, filters.role, str.capitalize)),
         ]
     return [facet for facet in found if len(facet.values) > 1 or facet.selection]
 
@@ -187,7 +187,7 @@ def _facet(
     return Facet(name, name.capitalize(), values)
 
 
-def _selected_first(facet: Facet) -> Facet:
+def selected_first(facet: Facet) -> Facet:
     return facet._replace(values=sorted(facet.values, key=lambda value: not value.selected))
 
 
@@ -197,11 +197,11 @@ def month_dates(month: str) -> tuple[str, str]:
     return f"{month}-01", f"{month}-{calendar.monthrange(year, number)[1]:02}"
 
 
-def _is_month(month: str, filters: ListFilters) -> bool:
+def is_month(month: str, filters: ListFilters) -> bool:
     return (filters.after, filters.before) == month_dates(month)
 
 
-def _month_label(month: str) -> str:
+def month_label(month: str) -> str:
     year, number = month.split("-")
     return f"{calendar.month_abbr[int(number)]} {year}"
 
@@ -263,21 +263,21 @@ def complete(library: Library, text: str, cursor: int) -> list[Completion]:
             and not (minus and field in ("before", "after"))
         ]
     prefix = fold(value.strip('"'))
-    options = [option for option in _values_of(library, name, prefix) if prefix in fold(option[0])]
+    options = [option for option in values_of(library, name, prefix) if prefix in fold(option[0])]
     options.sort(key=lambda option: not fold(option[0]).startswith(prefix))
     return [
-        completion(f"{minus}{name}:{_quote(option)} ", details)
+        completion(f"{minus}{name}:{quote(option)} ", details)
         for option, details in options[:_MAX_COMPLETIONS]
     ]
 
 
-def _quote(value: str) -> str:
+def quote(value: str) -> str:
     if re.search(r"[\s()\",]", value):
         return '"' + value.replace('"', " ") + '"'
     return value
 
 
-def _values_of(library: Library, field: str, text: str) -> list[tuple[str, str]]:
+def values_of(library: Library, field: str, text: str) -> list[tuple[str, str]]:
     """The values of a field with their counts. Those without the text may be left out."""
     match field:
         case "role":

@@ -154,18 +154,18 @@ def search(
     kind = request.searched_kind(access, library, filters)
     searches = []
     if kind in (CONVERSATIONS, ALL_KINDS):
-        searches.append(partial(_search_conversations, access, library, request, filters))
+        searches.append(partial(search_conversations, access, library, request, filters))
     if kind != CONVERSATIONS:
         access.require(READ, KNOWLEDGE)
-        searches.append(partial(_search_items, access, library, request, filters, kind))
-    parts = _in_time(searches)
-    results = _by_score(parts, "results")
+        searches.append(partial(search_items, access, library, request, filters, kind))
+    parts = in_time(searches)
+    results = by_score(parts, "results")
     corrections = {k: v for part in reversed(parts) for k, v in part["corrections"].items()}
     texts = [text for each in results for text in (each.title, *(x.snippet for x in each.lines))]
-    note, verb = _note_on_all(parts), matching_verb(request.query, request.options().now)
+    note, verb = note_on_all(parts), matching_verb(request.query, request.options().now)
     values: dict[str, Any] = {
         "results": results,
-        "nearest": _by_score(parts, "nearest")[:3],
+        "nearest": by_score(parts, "nearest")[:3],
         "has_more": any(part["has_more"] for part in parts),
         "uses_filters": kind == CONVERSATIONS and bool(filters.count),
         "corrected_query": corrected_query(request.query, corrections, texts),
@@ -183,7 +183,7 @@ def search(
     return {"is_first_page": request.offset == 0, "search_kind": kind, "results": values}
 
 
-def _in_time(searches: Sequence[Callable[[], dict[str, Any]]]) -> list[dict[str, Any]]:
+def in_time(searches: Sequence[Callable[[], dict[str, Any]]]) -> list[dict[str, Any]]:
     """The parts of the page. One that took too long is left out if another one has results."""
     parts: list[dict[str, Any]] = []
     timeout: SearchTimeout | None = None
@@ -199,11 +199,11 @@ def _in_time(searches: Sequence[Callable[[], dict[str, Any]]]) -> list[dict[str,
     return [part | {"note": f"{part['note']} {INCOMPLETE}".strip()} for part in parts]
 
 
-def _by_score(parts: Sequence[dict[str, Any]], name: str) -> list[Result]:
+def by_score(parts: Sequence[dict[str, Any]], name: str) -> list[Result]:
     return sorted((each for part in parts for each in part[name]), key=lambda each: -each.score)
 
 
-def _note_on_all(parts: list[dict[str, Any]]) -> str:
+def note_on_all(parts: list[dict[str, Any]]) -> str:
     """What is true of all parts.
 
     A word that only notes have is in no message, but it is found. If the messages are probably
@@ -228,7 +228,7 @@ def _note_on_all(parts: list[dict[str, Any]]) -> str:
     return " ".join(filter(None, remarks))
 
 
-def _without_corrections(note: str, corrections: Mapping[str, str]) -> str:
+def without_corrections(note: str, corrections: Mapping[str, str]) -> str:
     """The note without the sentence about corrections, which the page shows with a button.
 
     The words of the note have their accents, those of the corrections have none.
@@ -239,7 +239,7 @@ def _without_corrections(note: str, corrections: Mapping[str, str]) -> str:
 # -- conversations ---
 
 
-def _search_conversations(
+def search_conversations(
     access: Access, library: Library, request: SearchRequest, filters: ListFilters
 ) -> dict[str, Any]:
     options, audience = request.options(), access.principal.audience
@@ -263,7 +263,7 @@ def _search_conversations(
     return {
         "results": list(map(result, page.hits)),
         "nearest": list(map(result, page.nearest)),
-        "note": _without_corrections(page.note, page.corrections),
+        "note": without_corrections(page.note, page.corrections),
         "missing": page.missing,
         "is_weak": page.weak,
         "is_partial": page.partial,
@@ -294,7 +294,7 @@ def _line(hit: Hit, page: Page) -> ResultLine:
 
 def explain(hit: Hit, page: Page) -> str:
     """How a hit was found, in a sentence."""
-    sentences = [_explain_match(hit, page)]
+    sentences = [explain_match(hit, page)]
     if hit.copies == 1:
         sentences.append("One more message has the same text.")
     elif hit.copies:
@@ -302,7 +302,7 @@ def explain(hit: Hit, page: Page) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _explain_match(hit: Hit, page: Page) -> str:
+def explain_match(hit: Hit, page: Page) -> str:
     if not hit.arms or page.nearest:  # the nearest are not similar
         return ""
     names = [
@@ -326,7 +326,7 @@ def _explain_match(hit: Hit, page: Page) -> str:
 # -- items ---
 
 
-def _search_items(
+def search_items(
     access: Access, library: Library, request: SearchRequest, filters: ListFilters, kind: str
 ) -> dict[str, Any]:
     kind_filters: dict[str, dict[str, Any]] = {}
@@ -352,14 +352,14 @@ def _search_items(
     explanations = _ITEM_EXPLANATIONS if has_words and not note.startswith(BY_TIME) else {}
     return {
         "results": [
-            _item_result(library, result, request.query, explanations)
+            item_result(library, result, request.query, explanations)
             for result in response["results"]
         ],
         "nearest": [
-            _item_result(library, result, request.query, {})
+            item_result(library, result, request.query, {})
             for result in response.get("nearest", ())
         ],
-        "note": _without_corrections(note, corrections),
+        "note": without_corrections(note, corrections),
         "is_weak": response.get("weak", False),
         "is_partial": response.get("partial", False),
         "corrections": corrections,
@@ -367,12 +367,12 @@ def _search_items(
     }
 
 
-def _item_result(
+def item_result(
     library: Library, result: Mapping[str, Json], query: str, explanations: Mapping[str, str]
 ) -> Result:
     """A result of the Knowledge API, which may be no match, only near or listed."""
     id, tab, loc = result["id"], TABS_BY_SOURCE[result["source"]], result["loc"] or {}
-    text, marks = plain_snippet(*_mark_words(result["snippet"] or "", query))
+    text, marks = plain_snippet(*mark_words(result["snippet"] or "", query))
     index, seconds, field = loc.get("chunk_index"), loc.get("seconds"), str(loc.get("field"))
     position = None
     if isinstance(index, int) and index >= WINDOW_PASSAGES and "field" not in loc:
@@ -406,7 +406,7 @@ def _item_result(
     )
 
 
-def _mark_words(text: str, query: str) -> tuple[str, Sequence[tuple[int, int]]]:
+def mark_words(text: str, query: str) -> tuple[str, Sequence[tuple[int, int]]]:
     """Mark the words of the query in a snippet, without cutting it."""
     try:
         node = parse_query(storable(query)).node

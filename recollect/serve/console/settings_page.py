@@ -46,7 +46,7 @@ _MAX_LINKS = 20
 
 @routes.add("GET /settings", READ, CONVERSATIONS)
 def settings_page(access: AccessTo, filters: Filters) -> Response:
-    _require_person(access)
+    require_person(access)
     with access.read() as library:
         values = frame(library, CONVERSATIONS, filters)
         sections = {name: _section(access, library, name) for name in visible_sections(access)}
@@ -57,7 +57,7 @@ def settings_page(access: AccessTo, filters: Filters) -> Response:
 @routes.add("GET /console/settings/{section}", READ, CONVERSATIONS)
 def settings_section(access: AccessTo, section: str) -> Response:
     """One section, for the page's script."""
-    _require_person(access)
+    require_person(access)
     if section not in visible_sections(access):
         raise NotFound("There is no such section.")
     with access.read() as library:
@@ -74,14 +74,14 @@ def _values(access: Access, library: Library, name: str) -> dict[str, Any]:
     _, values_of = SECTIONS[name]
     return values_of(access, library) | {
         "can_write": WRITE in access.principal.scopes,
-        "is_admin": _is_administrator(access),
+        "is_admin": is_administrator(access),
     }
 
 
 def visible_sections(access: Access) -> list[str]:
     """The sections that this person may see, in the order of the page."""
     hidden = set()
-    if not _is_administrator(access):
+    if not is_administrator(access):
         hidden |= {"exclusions", "backup"}
     if not access.principal.has_toolset(KNOWLEDGE):
         hidden.add("secrets")
@@ -90,16 +90,16 @@ def visible_sections(access: Access) -> list[str]:
     return [name for name in SECTIONS if name not in hidden]
 
 
-def _is_administrator(access: Access) -> bool:
+def is_administrator(access: Access) -> bool:
     return ADMIN in access.principal.scopes
 
 
-def _require_person(access: Access) -> None:
+def require_person(access: Access) -> None:
     if access.principal.agent:
         raise Forbidden("Settings are for people. Use a key that does not belong to an agent.")
 
 
-def _home(access: Access) -> Path:
+def home(access: Access) -> Path:
     """The folder with the files that belong to no single library."""
     if isinstance(access.service.place, Path):
         return access.service.place
@@ -113,10 +113,10 @@ def _library(access: Access, library: Library) -> dict[str, Any]:
     """Where the library is on the server concerns only who runs the server."""
     figures = library.stats()
     location, size = "", None
-    if _is_administrator(access):
+    if is_administrator(access):
         location = str(figures["path"])
         if access.service.engine == "sqlite":
-            size = _folder_size(Path(location).parent)
+            size = folder_size(Path(location).parent)
     return {
         "figures": figures,
         "location": location,
@@ -126,7 +126,7 @@ def _library(access: Access, library: Library) -> dict[str, Any]:
     }
 
 
-def _folder_size(folder: Path) -> int:
+def folder_size(folder: Path) -> int:
     """The bytes of a library and its index. Files are not opened, which would drop locks."""
     size = 0
     for path, _, names in os.walk(folder):
@@ -138,7 +138,7 @@ def _folder_size(folder: Path) -> int:
     return size
 
 
-def _index(access: Access, library: Library) -> dict[str, Any]:
+def index(access: Access, library: Library) -> dict[str, Any]:
     status = library.index_status()
     if status.has_work and not status.problem:
         library.wake_indexer()  # nobody may have searched since the server was started
@@ -151,7 +151,7 @@ def _index(access: Access, library: Library) -> dict[str, Any]:
 def _embeddings(access: Access, library: Library) -> dict[str, Any]:
     setting = model = embeddings.embedding_setting()
     is_remote = embeddings.is_remote(setting)
-    if is_remote and not _is_administrator(access):  # its address is for administrators
+    if is_remote and not is_administrator(access):  # its address is for administrators
         model = setting.partition("#")[2] or "a service"
     statuses = library.embedding_status()
     current = [status for status in statuses if status.name == setting][-1:]
@@ -171,7 +171,7 @@ def _embeddings(access: Access, library: Library) -> dict[str, Any]:
 def _keys(access: Access, library: Library) -> dict[str, Any]:
     """An administrator sees the keys of everybody, others see their own."""
     keys, successors = access.service.keys.all_keys(), access.service.keys.replacements()
-    if not _is_administrator(access):
+    if not is_administrator(access):
         keys = [key for key in keys if key.user == access.principal.user]
     rows = [(key, key_state(key, successors.get(key.id))) for key in keys]
     works = (VALID, BEING_REPLACED)
@@ -184,7 +184,7 @@ def _keys(access: Access, library: Library) -> dict[str, Any]:
     }
 
 
-def _sessions(access: Access, library: Library) -> dict[str, Any]:
+def sessions(access: Access, library: Library) -> dict[str, Any]:
     return {
         "sessions": live_sessions(access.service.keys, access.principal.user),
         "key_names": {key.id: key.name for key in access.service.keys.all_keys()},
@@ -192,11 +192,11 @@ def _sessions(access: Access, library: Library) -> dict[str, Any]:
     }
 
 
-def _exclusions(access: Access, library: Library) -> dict[str, Any]:
+def exclusions(access: Access, library: Library) -> dict[str, Any]:
     if access.service.engine == "postgresql" and not settings.READ_ONLY.get():
         patterns = SharedExclusions(access.service.shared).patterns()
     else:
-        patterns = read_patterns(_home(access))
+        patterns = read_patterns(home(access))
     return {
         "patterns": patterns,
         "fixed_patterns": settings.EXCLUDE.get(),
@@ -206,7 +206,7 @@ def _exclusions(access: Access, library: Library) -> dict[str, Any]:
     }
 
 
-def _secrets(access: Access, library: Library) -> dict[str, Any]:
+def secrets(access: Access, library: Library) -> dict[str, Any]:
     task = access.service.tasks.get(access.principal.user, SECRETS)
     kinds = []
     if task is not None and task.result is not None:
@@ -233,7 +233,7 @@ def _links(library: Library, found: dict[str, str | None]) -> list[tuple[str, st
     return links
 
 
-def _backup(access: Access, library: Library) -> dict[str, Any]:
+def backup(access: Access, library: Library) -> dict[str, Any]:
     from recollect.backup.schedule import backup_overview
 
     return {
@@ -245,13 +245,13 @@ def _backup(access: Access, library: Library) -> dict[str, Any]:
 
 SECTIONS: dict[str, tuple[str, Callable[[Access, Library], dict[str, Any]]]] = {
     "library": ("Library", _library),
-    "index": ("Index", _index),
+    "index": ("Index", index),
     "embeddings": ("Embeddings", _embeddings),
     "keys": ("API keys", _keys),
-    "sessions": ("Sessions", _sessions),
-    "exclusions": ("Exclusions", _exclusions),
-    "secrets": ("Secrets found", _secrets),
-    "backup": ("Backup", _backup),
+    "sessions": ("Sessions", sessions),
+    "exclusions": ("Exclusions", exclusions),
+    "secrets": ("Secrets found", secrets),
+    "backup": ("Backup", backup),
 }
 
 
@@ -261,7 +261,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Access, Library], dict[str, Any]]]] = {
 @routes.add("GET /console/settings/exclusions/preview", ADMIN)
 def preview_exclusion(access: AccessTo, pattern: str) -> Response:
     """The projects in the person's own library that a pattern matches."""
-    _require_person(access)
+    require_person(access)
     with access.read(CONVERSATIONS) as library:
         counts = dict(library.facet_names("projects"))
     rows = [(name, counts[name]) for name in matching_projects(pattern, counts)]
@@ -275,41 +275,41 @@ def preview_exclusion(access: AccessTo, pattern: str) -> Response:
 
 @routes.add("POST /console/settings/exclusions/add", ADMIN)
 def add_exclusion(access: AccessTo, pattern: str) -> dict[str, str]:
-    _require_person(access)
+    require_person(access)
     if access.service.engine == "postgresql":
         SharedExclusions(access.service.shared).add(validate_pattern(pattern))
     else:
-        add_pattern(_home(access), pattern)
-    _record_change(access, "add exclusion")
+        add_pattern(home(access), pattern)
+    record_change(access, "add exclusion")
     return {"message": f"“{pattern.strip()}” will not be imported."}
 
 
 @routes.add("POST /console/settings/exclusions/remove", ADMIN)
 def remove_exclusion(access: AccessTo, pattern: str) -> dict[str, str]:
-    _require_person(access)
+    require_person(access)
     if access.service.engine == "postgresql":
         SharedExclusions(access.service.shared).remove(pattern.strip())
     else:
-        remove_pattern(_home(access), pattern)
-    _record_change(access, "remove exclusion")
+        remove_pattern(home(access), pattern)
+    record_change(access, "remove exclusion")
     return {"message": f"“{pattern.strip()}” is imported again."}
 
 
-def _record_change(access: Access, operation: str) -> None:
+def record_change(access: Access, operation: str) -> None:
     entry = Entry.of(SETTING, operation, [EXCLUSIONS])
     places.record(access.service.place, access.principal.user, entry)
 
 
 @routes.add("POST /console/settings/secrets/scan", READ, CONVERSATIONS, KNOWLEDGE)
 def scan_secrets(access: AccessTo) -> dict[str, str]:
-    _require_person(access)
+    require_person(access)
     access.service.tasks.start(access.principal.user, SECRETS)
     return {"message": ""}
 
 
 @routes.add("POST /console/settings/backup/start", ADMIN)
 def start_backup(access: AccessTo) -> dict[str, str]:
-    _require_person(access)
+    require_person(access)
     # The folder for backups is on this machine.
     host = HOST if access.service.engine == "postgresql" else ""
     access.service.tasks.start(SERVER, BACKUP, host)

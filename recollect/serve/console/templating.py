@@ -100,7 +100,7 @@ def page(
     principal = getattr(request.state, "principal", None)
     values.setdefault("signed_in", principal is not None and principal.credential != "local")
     values.setdefault("read_only", principal is not None and WRITE not in principal.scopes)
-    values.setdefault("tabs", _tabs(principal))
+    values.setdefault("tabs", tabs(principal))
     values.setdefault("kind", CONVERSATIONS)
     layout = "_layout.html"
     if request.headers.get(FRAGMENT_HEADER) == "main":
@@ -110,7 +110,7 @@ def page(
     return html(render(name, layout=layout, **values), status, headers)
 
 
-def _tabs(principal: Principal | None) -> list[Tab]:
+def tabs(principal: Principal | None) -> list[Tab]:
     """No tabs at all if the key may read conversations only."""
     if principal is None or principal.has_toolset(KNOWLEDGE):
         return list(TABS.values())
@@ -165,14 +165,14 @@ def file_size(count: int) -> str:
 
 def browser_name(user_agent: str) -> str:
     """A browser and its system as people call them: "Firefox on Linux"."""
-    browser = _first_in(user_agent, _BROWSERS)
-    system = _first_in(user_agent, _SYSTEMS)
+    browser = first_in(user_agent, _BROWSERS)
+    system = first_in(user_agent, _SYSTEMS)
     if browser and system:
         return f"{browser} on {system}"
     return browser or system or "Unknown browser"
 
 
-def _first_in(user_agent: str, names: Mapping[str, str]) -> str:
+def first_in(user_agent: str, names: Mapping[str, str]) -> str:
     for mark, name in names.items():
         if mark in user_agent:
             return name

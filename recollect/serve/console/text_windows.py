@@ -116,7 +116,7 @@ def _paragraphs(cues: Iterable[Cue], summary: Summary) -> Iterator[Paragraph]:
     paragraph: list[CueView] = []
     start, last, length = 0.0, None, 0
     for cue in cues:
-        if last is not None and _starts_paragraph(cue, last, length):
+        if last is not None and starts_paragraph(cue, last, length):
             yield _paragraph(paragraph, start, last.speaker, url)
             paragraph = []
         if not paragraph:
@@ -129,7 +129,7 @@ def _paragraphs(cues: Iterable[Cue], summary: Summary) -> Iterator[Paragraph]:
         yield _paragraph(paragraph, start, last.speaker, url)
 
 
-def _starts_paragraph(cue: Cue, last: Cue, length: int) -> bool:
+def starts_paragraph(cue: Cue, last: Cue, length: int) -> bool:
     if cue.speaker != last.speaker or cue.start - last.end > _LONG_PAUSE:
         return True
     if length > 3 * _PARAGRAPH_CHARS:

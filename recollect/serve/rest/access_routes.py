@@ -249,7 +249,7 @@ def list_audit_records(
     user: User = "",
 ) -> Response:
     """Returns who did what to your library, newest first."""
-    name = _log_name(access, user)
+    name = log_name(access, user)
     conditions = RecordFilter(
         tuple(action or ()),
         by,
@@ -264,11 +264,11 @@ def list_audit_records(
 @audit_routes.add("GET /api/audit/verification", READ, returns=AuditVerification)
 def verify_audit_records(access: AccessTo, user: User = "") -> Response:
     """Checks every link of the hash chain."""
-    result = places.audit_logs(access.service.place).verify(_log_name(access, user))
+    result = places.audit_logs(access.service.place).verify(log_name(access, user))
     return json_response(AuditVerification.of(result, head=str(result.head)))
 
 
-def _log_name(access: Access, user: str) -> str:
+def log_name(access: Access, user: str) -> str:
     if access.principal.agent:
         raise Forbidden("The key of an agent may not read the audit log.")
     if user and user != access.principal.user:

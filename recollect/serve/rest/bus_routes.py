@@ -115,11 +115,11 @@ def search_threads(
             return json_response({"results": [], "total": 0, "query": query, "warning": str(error)})
         except SearchTimeout:
             raise SearchTimeout("Database operation timeout") from None
-    results = [_result(hit, audience) for hit in page.hits]
+    results = [result(hit, audience) for hit in page.hits]
     return json_response({"results": results, "total": page.total, "query": query})
 
 
-def _result(hit: Hit, audience: Audience) -> dict[str, Any]:
+def result(hit: Hit, audience: Audience) -> dict[str, Any]:
     metadata = None
     if hit.source == BUS_SOURCE:
         metadata = dict(mask_hit(hit, audience).metadata) or None

@@ -51,7 +51,7 @@ _HISTORY_SCHEMA: dict[str, Any] = {
 }
 
 
-def _parse_history(value: Any) -> Any:
+def parse_history(value: Any) -> Any:
     """Forms send the history as JSON text. Only its last messages are used."""
     if isinstance(value, str) and len(value) <= MAX_HISTORY_LENGTH:
         try:
@@ -83,7 +83,7 @@ class ChatRequest(BaseModel):
     )
     model: str = about("The model to ask. Defaults to the configured one.", "", max_length=200)
     history: Annotated[
-        list[HistoryMessage], BeforeValidator(_parse_history), WithJsonSchema(_HISTORY_SCHEMA)
+        list[HistoryMessage], BeforeValidator(parse_history), WithJsonSchema(_HISTORY_SCHEMA)
     ] = about(
         "Earlier messages, each with a `role` and a `content`, or the same as JSON text. "
         f"The last {MAX_HISTORY_MESSAGES} are used. Defaults to the messages of the session.",
@@ -191,7 +191,7 @@ async def parse_chat_request(request: Request) -> tuple[ChatRequest, list[Attach
     media_type = content_type(request)
     if media_type == "application/json":
         body = await request.body()
-        return await run_in_threadpool(lambda: _validate(parse_json(body))), []
+        return await run_in_threadpool(lambda: validate(parse_json(body))), []
     if media_type not in FORMS:
         raise Problem(415, f"Send the message as application/json, {FORMS[0]} or {FORMS[1]}.")
     form = request.form(
@@ -207,10 +207,10 @@ async def parse_chat_request(request: Request) -> tuple[ChatRequest, list[Attach
                 media_type = (part.content_type or "")[:100]
                 name = truncate(part.filename, 200)
                 files.append(AttachedFile(name, media_type, await part.read()))
-    return await run_in_threadpool(_validate, fields), files
+    return await run_in_threadpool(validate, fields), files
 
 
-def _validate(fields: Any) -> ChatRequest:
+def validate(fields: Any) -> ChatRequest:
     if not isinstance(fields, dict):
         raise Problem(400, "The body must be a JSON object.")
     try:

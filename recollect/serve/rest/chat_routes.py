@@ -128,9 +128,9 @@ async def chat(access: AccessTo, request: Request) -> Response:
 
     response = await _open(access, upstream, await run_in_threadpool(model_request), is_stream)
     if is_stream:
-        events = _stream_events(turn, upstream, response)
+        events = stream_events(turn, upstream, response)
         return StreamingResponse(events, headers=STREAM_HEADERS, media_type="text/event-stream")
-    return json_response(await turn.finish(await _read_answer(access, upstream, response)))
+    return json_response(await turn.finish(await read_answer(access, upstream, response)))
 
 
 # -- saving ---
@@ -159,7 +159,7 @@ class _Turn:
             access.check_reach(library, id)
             # The answer of the model could repeat what it was told.
             if READ in access.principal.scopes and conversation["message_count"]:
-                history = _session_history(library, id)
+                history = session_history(library, id)
             attachments = [file.attachment() for file in files]
             message_id = library.add_message(id, "user", question.message, attachments=attachments)
         self._conversation_id = id
@@ -175,7 +175,7 @@ class _Turn:
 
     async def finish(self, answer: Answer) -> dict[str, Any]:
         """Save the answer, and return the body of the response."""
-        passages = _answer_passages(answer)
+        passages = answer_passages(answer)
         place = self._place
         if self._conversation_id:
             ids = await save_on_the_side(self.access, lambda: self._save(answer, passages))
@@ -212,7 +212,7 @@ class _Turn:
         return ids
 
 
-def _session_history(library: Library, conversation_id: str) -> list[ModelMessage]:
+def session_history(library: Library, conversation_id: str) -> list[ModelMessage]:
     """The last messages of a conversation that fit, in order. A model is no person."""
     total = library.view(conversation_id, limit=1).total
     start = max(0, total - MAX_HISTORY_MESSAGES)
@@ -230,7 +230,7 @@ def _session_history(library: Library, conversation_id: str) -> list[ModelMessag
     return history[::-1]
 
 
-def _answer_passages(answer: Answer) -> list[Passage]:
+def answer_passages(answer: Answer) -> list[Passage]:
     """The text of an answer, which names the tool that it calls, and the calls of tools."""
     turn = parse_answer(answer.choices[0].message)
     passages = [passage for passage in turn.passages if passage.type != "thinking"]
@@ -263,7 +263,7 @@ async def _open(access: Access, upstream: Upstream, body: bytes, is_stream: bool
     finally:
         await response.aclose()
     access.service.metrics.upstream_failures.inc()
-    raise _complaint(upstream, response.status_code, response.headers, data)
+    raise complaint(upstream, response.status_code, response.headers, data)
 
 
 def _tape(response: httpx.Response) -> AnswerReader:
@@ -273,7 +273,7 @@ def _tape(response: httpx.Response) -> AnswerReader:
     )
 
 
-async def _read_answer(access: Access, upstream: Upstream, response: httpx.Response) -> Answer:
+async def read_answer(access: Access, upstream: Upstream, response: httpx.Response) -> Answer:
     """The model's answer. Raises Problem."""
     tape, size = _tape(response), 0
     try:
@@ -292,52 +292,52 @@ async def _read_answer(access: Access, upstream: Upstream, response: httpx.Respo
     return answer
 
 
-async def _stream_events(
+async def stream_events(
     turn: _Turn, upstream: Upstream, response: httpx.Response
 ) -> AsyncIterator[bytes]:
     """The events of an answer. What arrives is saved, even if the client disconnects."""
     tape, count, is_over = _tape(response), 0, False
     try:
-        yield _event("start", turn.start())
+        yield event("start", turn.start())
         try:
             async for data in upstream.pieces(response):
                 tape.feed(data)
                 text = "".join(tape.text_pieces[count:])
                 count = len(tape.text_pieces)
                 if text:
-                    yield _event("delta", {"content": text})
+                    yield event("delta", {"content": text})
         except NoAnswer:
             pass
         is_over = True
     finally:
         if not is_over:
             # The client has disconnected, so nothing can be awaited here.
-            _run_alone(_save_part(turn, tape, response))
+            run_alone(save_part(turn, tape, response))
     answer = await run_in_threadpool(lambda: tape.answer(complete=True))
     if answer is None or not answer.is_complete:
         turn.access.service.metrics.upstream_failures.inc()
-        await _save_part(turn, tape, response)
+        await save_part(turn, tape, response)
         problem = Problem(502, "The model's response broke off. What has arrived was saved.")
         error = error_response(problem, turn.access.request.scope)
-        yield _event("error", json.loads(bytes(error.body)))
+        yield event("error", json.loads(bytes(error.body)))
         return
     body = await turn.finish(answer)
     if not tape.is_stream:
-        yield _event("delta", {"content": body["answer"]})
-    yield _event("done", body)
+        yield event("delta", {"content": body["answer"]})
+    yield event("done", body)
 
 
 _TASKS: set[asyncio.Task[None]] = set()
 
 
-def _run_alone(work: Coroutine[Any, Any, None]) -> None:
+def run_alone(work: Coroutine[Any, Any, None]) -> None:
     """Run something that nobody waits for."""
     task = asyncio.get_running_loop().create_task(work)
     _TASKS.add(task)
     task.add_done_callback(_TASKS.discard)
 
 
-async def _save_part(turn: _Turn, tape: AnswerReader, response: httpx.Response) -> None:
+async def save_part(turn: _Turn, tape: AnswerReader, response: httpx.Response) -> None:
     """Save the part of an answer that has arrived."""
     await response.aclose()
     answer = await run_in_threadpool(lambda: tape.answer(complete=False))
@@ -345,11 +345,11 @@ async def _save_part(turn: _Turn, tape: AnswerReader, response: httpx.Response) 
         await turn.finish(answer)
 
 
-def _event(name: str, data: dict[str, Any]) -> bytes:
+def event(name: str, data: dict[str, Any]) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), encode_json(data))
 
 
-def _complaint(upstream: Upstream, status: int, headers: Mapping[str, str], data: bytes) -> Problem:
+def complaint(upstream: Upstream, status: int, headers: Mapping[str, str], data: bytes) -> Problem:
     """The model server's error in our format.
 
     Its 401 becomes a 502: the client's own credential was accepted.

@@ -177,7 +177,7 @@ def get_conversation_by_session(
             raise NotFound(NO_CONVERSATION)
         access.check_reach(library, conversation["id"])
         document = library.conversation(conversation["id"])
-    return json_response(_conversation_detail(document, access.principal.audience))
+    return json_response(conversation_detail(document, access.principal.audience))
 
 
 @routes.add("GET /conversations/{conversation_id:id}/messages", READ, returns=schemas.MessagePage)
@@ -192,7 +192,7 @@ def list_messages(
 
     With `before`, the page ends right before that message. Follow `after` to read everything.
     """
-    if _is_encoded_id(access):
+    if is_encoded_id(access):
         id = f"{conversation_id}/messages"
         with access.read() as library:
             access.check_reach(library, id)
@@ -214,10 +214,10 @@ def list_messages(
         total = conversation.message_count
         if limit:
             passages, total = library.messages(conversation.id, start, limit)
-    return json_response(_message_page(access, conversation.id, passages, total))
+    return json_response(message_page(access, conversation.id, passages, total))
 
 
-def _is_encoded_id(access: Access) -> bool:
+def is_encoded_id(access: Access) -> bool:
     """Whether the path is that of a conversation whose own id ends in `/messages`.
 
     The slash in its id is percent-encoded.
@@ -226,7 +226,7 @@ def _is_encoded_id(access: Access) -> bool:
     return bool(path) and not path.endswith(b"/messages")
 
 
-def _message_page(
+def message_page(
     access: Access, conversation_id: str, passages: Sequence[Passage], total: int
 ) -> dict[str, Any]:
     before, after = None, None
@@ -260,10 +260,10 @@ def get_conversation(access: AccessTo, conversation_id: ConversationId) -> Respo
     """Returns a conversation with its messages in order."""
     with access.read() as library, not_found_as(NO_CONVERSATION):
         document = library.conversation(conversation_id)
-    return json_response(_conversation_detail(document, access.principal.audience))
+    return json_response(conversation_detail(document, access.principal.audience))
 
 
-def _conversation_detail(document: Document, audience: Audience) -> dict[str, Any]:
+def conversation_detail(document: Document, audience: Audience) -> dict[str, Any]:
     visible = visible_document(document, audience)
     messages = [message_shape(passage, visible.id) for passage in visible.passages]
     return {**conversation_shape(visible), "messages": messages}
@@ -299,7 +299,7 @@ def update_conversation(
     query = schemas.ConversationChanges.model_validate(
         {"title": title, "namespace": namespace, "tags": tags}
     )
-    id = _change(access, conversation_id, _merge(changes or query, query))
+    id = _change(access, conversation_id, merge(changes or query, query))
     return json_response({"success": True, "conversation_id": id})
 
 
@@ -319,7 +319,7 @@ def change_conversation(
     return json_response(conversation_shape(summary))
 
 
-def _merge(
+def merge(
     body: schemas.ConversationChanges, query: schemas.ConversationChanges
 ) -> schemas.ConversationChanges:
     """The changes of a body and a query. Raises InvalidInput if they contradict each other."""
@@ -378,7 +378,7 @@ def delete_conversation(
         access.require(READ)
     with access.write() as library, not_found_as(NO_CONVERSATION):
         if undo and access.principal.agent:
-            _require_readable(library.conversation(conversation_id), access.principal.audience)
+            require_readable(library.conversation(conversation_id), access.principal.audience)
         if undo:
             deleted = library.delete_conversation(conversation_id)
             body |= {"conversation_id": deleted.id, "conversation": export.as_json(deleted)}
@@ -391,7 +391,7 @@ def delete_conversation(
     return json_response(body)
 
 
-def _require_readable(document: Document, audience: Audience) -> None:
+def require_readable(document: Document, audience: Audience) -> None:
     if has_masked_messages(document, audience):
         raise Forbidden(
             "This conversation has human-only messages, so an agent's key cannot get a copy of it. "

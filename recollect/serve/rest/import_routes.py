@@ -105,7 +105,7 @@ async def start_import(
         with ExitStack() as stack:
             beginning = imports.upload(access.principal.user, name, kind)
             upload = await run_in_threadpool(stack.enter_context, beginning)
-            await _receive(request, upload)
+            await receive(request, upload)
             if not upload.size:
                 raise Problem(400, "The file is empty.")
             job = await run_in_threadpool(upload.accept)
@@ -113,10 +113,10 @@ async def start_import(
         raise Problem(429, str(error), retry_after=_RETRY_SECONDS) from error
     except ClientDisconnect as error:
         raise Problem(400, "The upload was interrupted.") from error
-    return json_response(_job_json(job), 202)
+    return json_response(job_json(job), 202)
 
 
-async def _receive(request: Request, upload: jobs.Upload) -> None:
+async def receive(request: Request, upload: jobs.Upload) -> None:
     buffer = bytearray()
     async for part in request.stream():
         buffer += part
@@ -137,7 +137,7 @@ async def _receive(request: Request, upload: jobs.Upload) -> None:
 def list_imports(access: AccessTo) -> Response:
     """Returns the imports of the last seven days, newest first."""
     found = access.service.imports.list_for(access.principal.user)
-    return json_response({"imports": [_job_json(job) for job in found]})
+    return json_response({"imports": [job_json(job) for job in found]})
 
 
 @routes.add("GET /api/imports/{job}", READ, returns=ImportJob)
@@ -145,7 +145,7 @@ def get_import(
     access: AccessTo, job: Annotated[str, Path(description="The id of the import.")]
 ) -> Response:
     """Returns the state of an import."""
-    return json_response(_job_json(access.service.imports.get(access.principal.user, job)))
+    return json_response(job_json(access.service.imports.get(access.principal.user, job)))
 
 
 @routes.add("GET /api/receipts", READ, returns=Receipts)
@@ -157,7 +157,7 @@ def list_receipts(
     """Returns what every import did, newest first."""
     with access.read() as library:
         receipts = sorted(library.receipts(), key=lambda receipt: receipt.id, reverse=True)
-    page = [_receipt_json(receipt) for receipt in receipts[offset : offset + limit]]
+    page = [receipt_json(receipt) for receipt in receipts[offset : offset + limit]]
     return json_response(
         {"receipts": page, "total": len(receipts), "limit": limit, "offset": offset}
     )
@@ -172,13 +172,13 @@ def undo_import(
 ) -> Response:
     """Removes everything the import added and reverts everything it changed."""
     with access.write() as library:
-        return json_response(_receipt_json(library.undo_import(number)))
+        return json_response(receipt_json(library.undo_import(number)))
 
 
-def _receipt_json(receipt: Receipt) -> dict[str, Any]:
+def receipt_json(receipt: Receipt) -> dict[str, Any]:
     """A receipt with the name of the file instead of its path on the server."""
     return asdict(receipt) | {"path": receipt.name}
 
 
-def _job_json(job: jobs.ImportJob) -> dict[str, Any]:
-    return ImportJob.of(job, receipt=job.receipt and _receipt_json(job.receipt))
+def job_json(job: jobs.ImportJob) -> dict[str, Any]:
+    return ImportJob.of(job, receipt=job.receipt and receipt_json(job.receipt))

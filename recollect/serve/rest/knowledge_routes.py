@@ -88,7 +88,7 @@ def search_knowledge(
     This is the search of the Knowledge API, for programs that speak it; otherwise use
     `GET /api/v1/search`. A filter restricts only the source it belongs to.
     """
-    return _search_with_parameters(access, parameters, parameters.sources)
+    return search_with_parameters(access, parameters, parameters.sources)
 
 
 @routes.add("POST /api/knowledge/search", READ, rate_limit=SEARCH, returns=schemas.SearchResponse)
@@ -116,10 +116,10 @@ def search_knowledge_source(
     parameters: Annotated[schemas.SourceSearchParameters, Query()],
 ) -> Response:
     """Returns matching documents of one source. Filters of other sources are rejected."""
-    return _search_with_parameters(access, parameters, [source])
+    return search_with_parameters(access, parameters, [source])
 
 
-def _search_with_parameters(
+def search_with_parameters(
     access: Access, parameters: schemas.SourceSearchParameters, sources: Sequence[str]
 ) -> Response:
     query, alias = parameters.query, parameters.q
@@ -235,7 +235,7 @@ def export_item(
 ) -> Response:
     """Returns a document as a file."""
     with access.read() as library:
-        _require_readable(access.principal, library, source, item_id)
+        require_readable(access.principal, library, source, item_id)
         file = library.knowledge.export(source, item_id, format or FORMATS[SOURCES[source]][0])
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}"}
     return Response(file.data, headers=headers, media_type=file.media_type)
@@ -273,7 +273,7 @@ def get_item(
     return _get(access, source, item_id, retrieval, parameters.page, parameters.page_size)
 
 
-def _require_readable(principal: Principal, library: Library, source: str, item_id: str) -> None:
+def require_readable(principal: Principal, library: Library, source: str, item_id: str) -> None:
     """Agents cannot export documents that contain something they may not read."""
     if not principal.agent:
         return
@@ -302,7 +302,7 @@ def restore_item(access: AccessTo, document: schemas.RestoredDocument) -> Respon
     return json_response(list_entry(item), created_status(is_new))
 
 
-def _add_writing(source: str, noun: str, fields: type[RequestBody], origin: str = "") -> None:
+def add_writing(source: str, noun: str, fields: type[RequestBody], origin: str = "") -> None:
     """Add the routes that create and update the items of a source, each with its own fields."""
 
     def create(access: AccessTo, fields: RequestBody) -> Response:
@@ -343,12 +343,12 @@ def _add_writing(source: str, noun: str, fields: type[RequestBody], origin: str 
     )(update)
 
 
-_add_writing("notes", "note", schemas.NoteFields)
-_add_writing(
+add_writing("notes", "note", schemas.NoteFields)
+add_writing(
     "media", "media item", schemas.MediaFields, " from its text or from a transcript with times"
 )
-_add_writing("characters", "character", schemas.CharacterFields, " from its fields or from a card")
-_add_writing("prompts", "prompt", schemas.PromptFields)
+add_writing("characters", "character", schemas.CharacterFields, " from its fields or from a card")
+add_writing("prompts", "prompt", schemas.PromptFields)
 
 
 @routes.add("DELETE /api/knowledge/{source}/{item_id:id}", WRITE, returns=schemas.DeletedItem)
@@ -365,7 +365,7 @@ def delete_item(
         access.require(READ)
     with access.write() as library:
         if undo:
-            _require_readable(access.principal, library, source, item_id)
+            require_readable(access.principal, library, source, item_id)
         deleted = library.knowledge.delete(source, item_id)
         purge = library.purge_status().state
     body: dict[str, Any] = {"success": True, "source": source, "id": deleted.id, "purge": purge}

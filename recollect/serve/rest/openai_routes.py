@@ -81,7 +81,7 @@ async def create_completion(access: AccessTo, request: Request) -> Response:
 
     The question is saved before it is passed on, and the answer before its end reaches you.
     """
-    return await _record(access, request, "/chat/completions")
+    return await record(access, request, "/chat/completions")
 
 
 @routes.add(
@@ -97,7 +97,7 @@ async def create_response(access: AccessTo, request: Request) -> Response:
 
     A `conversation` names the session, and a `previous_response_id` continues that response.
     """
-    return await _record(access, request, "/responses")
+    return await record(access, request, "/responses")
 
 
 @routes.add("GET /v1/models", READ, responses=_responses("The models, unchanged."))
@@ -147,18 +147,18 @@ def _pass_on(access: Access, path: str, body: bytes) -> Response:
 # -- recording -----------------------------------------------------------------
 
 
-async def _record(access: Access, request: Request, path: str) -> Response:
+async def record(access: Access, request: Request, path: str) -> Response:
     """Save the question, pass it on, and save the answer."""
     upstream = require_upstream(access)
-    session, project = _session_and_project(request)
+    session, project = session_and_project(request)
     body = await request.body()
     recording = await save_on_the_side(
-        access, lambda: _begin_recording(access, upstream, body, session, project)
+        access, lambda: begin_recording(access, upstream, body, session, project)
     )
     return _Relay(access, upstream, path, body, recording)
 
 
-def _session_and_project(request: Request) -> tuple[str | None, str]:
+def session_and_project(request: Request) -> tuple[str | None, str]:
     """The session and the project named by the headers. Raises Problem."""
     session = request.headers.get("x-recollect-session")
     if session is not None:
@@ -176,18 +176,18 @@ def _session_and_project(request: Request) -> tuple[str | None, str]:
     return session, project
 
 
-def _begin_recording(
+def begin_recording(
     access: Access, upstream: Upstream, body: bytes, session: str | None, project: str
 ) -> Recording | None:
     """Save the question. Returns None if the request cannot be parsed."""
     headers = access.request.headers
     is_retry = headers.get("x-stainless-retry-count", "0") != "0"  # sent by OpenAI's clients
-    request = _parse_request(body, headers.get("content-encoding", ""))
+    request = parse_request(body, headers.get("content-encoding", ""))
     if request is None:
         return None
     chat_request = ChatRequest(
-        _messages_in(request),
-        session or _session_in(request),
+        messages_in(request),
+        session or session_in(request),
         project,
         is_retry,
         as_text(request.get("previous_response_id")) or None,
@@ -204,7 +204,7 @@ def _begin_recording(
     return recording
 
 
-def _parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
+def parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
     """The request to the model, or None: then the model server will complain about it."""
     plain = decompress(body, encoding, LIMITS.request_bytes)
     if not plain:
@@ -216,7 +216,7 @@ def _parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
     return request if isinstance(request, dict) else None
 
 
-def _messages_in(request: dict[str, Json]) -> list[Json]:
+def messages_in(request: dict[str, Json]) -> list[Json]:
     """The messages of a chat, or the instructions and the input of a response."""
     if isinstance(request.get("messages"), list):
         return list(request["messages"])
@@ -227,7 +227,7 @@ def _messages_in(request: dict[str, Json]) -> list[Json]:
     return chat_messages(items) if value else []
 
 
-def _session_in(request: dict[str, Json]) -> str | None:
+def session_in(request: dict[str, Json]) -> str | None:
     """The session in the request's own metadata, or its conversation at the model server."""
     conversation = request.get("conversation")
     session = (
@@ -265,7 +265,7 @@ class _Relay(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         relay = asyncio.create_task(self._relay(send))
-        disconnect = asyncio.create_task(_wait_for_disconnect(receive))
+        disconnect = asyncio.create_task(wait_for_disconnect(receive))
         try:
             await asyncio.wait((relay, disconnect), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -335,22 +335,22 @@ class _Relay(Response):
         try:
             async for data in self._upstream.pieces(response):
                 if tape is None:
-                    await _send_part(send, data)
+                    await send_part(send, data)
                     continue
                 tape.feed(data)
                 if tape.is_stream:
                     if tape.has_ended:
                         await self._save(tape, True)
-                    await _send_part(send, data)
+                    await send_part(send, data)
                 else:
-                    await _send_part(send, pending)
+                    await send_part(send, pending)
                     pending = data
         except NoAnswer:
-            await _send_part(send, pending)
+            await send_part(send, pending)
             return False
         if tape is not None:
             await self._save(tape, True)
-        await _send_part(send, pending)
+        await send_part(send, pending)
         return True
 
     async def _save(self, tape: AnswerReader, is_complete: bool) -> None:
@@ -389,12 +389,12 @@ class _Relay(Response):
             self._upstream.recorder.end(self._recording, has_answer=answered)
 
 
-async def _send_part(send: Send, data: bytes) -> None:
+async def send_part(send: Send, data: bytes) -> None:
     if data:
         await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-async def _wait_for_disconnect(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     with suppress(Exception):
         while (await receive())["type"] != "http.disconnect":
             pass

@@ -59,22 +59,22 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
         api = PersistenceApi(library)
         is_new = session_id is None or api.get_conversation_by_session(session_id) is None
         if is_new:
-            _check_parents(passages)
-        created = _create(api, id, conversation)
+            check_parents(passages)
+        created = create(api, id, conversation)
         access.check_reach(library, created["id"])
         numbered = [p.id or f"{created['id']}:{number}" for number, p in enumerate(passages)]
-        parts = _with_parts(passages, conversation.messages, numbered)
-        added = _add_new_messages(library, created["id"], parts)
+        parts = with_parts(passages, conversation.messages, numbered)
+        added = add_new_messages(library, created["id"], parts)
         if added:
             created = conversation_shape(library.summary(created["id"]))
         return created, is_new or bool(added)
 
     with access.write() as library:
-        created, has_changed = _repeat_if_deleted(library, save)
+        created, has_changed = repeat_if_deleted(library, save)
     return json_response(created, created_status(has_changed))
 
 
-def _repeat_if_deleted(library: Library, save: Callable[[Library], T]) -> T:
+def repeat_if_deleted(library: Library, save: Callable[[Library], T]) -> T:
     """Save into a conversation, and again if another request deletes it at the same time.
 
     It is as if the other request had come first: the conversation is created again.
@@ -87,7 +87,7 @@ def _repeat_if_deleted(library: Library, save: Callable[[Library], T]) -> T:
     return save(library)
 
 
-def _create(
+def create(
     api: PersistenceApi, id: str | None, conversation: schemas.NewConversation
 ) -> dict[str, Json]:
     fields = (
@@ -116,22 +116,22 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
     """
     messages = _passages(interaction.messages)
     ids = [message.id or str(uuid.uuid4()) for message in messages]
-    passages = _with_parts(messages, interaction.messages, ids)
+    passages = with_parts(messages, interaction.messages, ids)
 
     def save(library: Library) -> dict[str, Json]:
         api = PersistenceApi(library)
         conversation = api.get_conversation_by_session(interaction.session_id)
         is_new = conversation is None
         if conversation is None:
-            _check_parents(passages)
+            check_parents(passages)
             title = interaction.title
             if title is None:
-                title = _default_title(passages)
+                title = default_title(passages)
             conversation = api.create_conversation(
                 session_id=interaction.session_id, title=title, namespace=interaction.namespace
             )
         access.check_reach(library, conversation["id"])
-        added = _add_new_messages(library, conversation["id"], passages)
+        added = add_new_messages(library, conversation["id"], passages)
         return {
             "success": True,
             "conversation_id": conversation["id"],
@@ -142,7 +142,7 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
         }
 
     with access.write() as library:
-        body = _repeat_if_deleted(library, save)
+        body = repeat_if_deleted(library, save)
     return json_response(body, created_status(bool(body["added"])))
 
 
@@ -160,10 +160,10 @@ def add_message(
     The request is idempotent if the message has an `id`: a message sent twice is stored once.
     """
     (base,) = _passages([message])
-    passages = _with_parts([base], [message], [base.id or str(uuid.uuid4())])
+    passages = with_parts([base], [message], [base.id or str(uuid.uuid4())])
     with access.write() as library, not_found_as(NO_CONVERSATION):
         conversation_id = library.summary(conversation_id).id
-        added = _add_new_messages(library, conversation_id, passages)
+        added = add_new_messages(library, conversation_id, passages)
     body = {
         "success": True,
         "message_id": passages[-1].id,
@@ -198,7 +198,7 @@ def _passage(message: schemas.NewMessage) -> Passage:
         model=message.model,
         tool=message.tool_used,
         parent=message.parent_id,
-        created_at=_parse_timestamp(message.timestamp),
+        created_at=parse_timestamp(message.timestamp),
         visibility=visibility,
         attachments=tuple(message.attachments or ()),
         citations=tuple(message.citations or ()),
@@ -206,7 +206,7 @@ def _passage(message: schemas.NewMessage) -> Passage:
     )
 
 
-def _parse_timestamp(text: str | None) -> datetime | None:
+def parse_timestamp(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
@@ -217,7 +217,7 @@ def _parse_timestamp(text: str | None) -> datetime | None:
         ) from None
 
 
-def _with_parts(
+def with_parts(
     passages: Sequence[Passage], messages: Sequence[schemas.NewMessage], ids: Sequence[str]
 ) -> list[Passage]:
     """The passages with these ids and the contents of the messages."""
@@ -228,20 +228,20 @@ def _with_parts(
     return completed
 
 
-def _check_parents(passages: Sequence[Passage]) -> None:
+def check_parents(passages: Sequence[Passage]) -> None:
     """In a new conversation, a message can only reply to an earlier one of the same request."""
     earlier_ids: set[str] = set()
     for passage in passages:
         if passage.parent is not None and identifier(passage.parent) not in earlier_ids:
-            raise _unknown_parent()
+            raise unknown_parent()
         earlier_ids.add(identifier(passage.id))
 
 
-def _unknown_parent() -> InvalidInput:
+def unknown_parent() -> InvalidInput:
     return InvalidInput("parent_id: there is no such message in this conversation.")
 
 
-def _add_new_messages(library: Library, conversation_id: str, passages: Sequence[Passage]) -> int:
+def add_new_messages(library: Library, conversation_id: str, passages: Sequence[Passage]) -> int:
     """Add the messages that do not exist yet, all or none, and return their number.
 
     Raises Conflict if an id is used for another message, InvalidInput if a parent is unknown, and
@@ -253,10 +253,10 @@ def _add_new_messages(library: Library, conversation_id: str, passages: Sequence
         return library.add_messages(conversation_id, passages, require_same=True)
     except NotFound:
         library.summary(conversation_id)  # raises NotFound if that is what is missing
-        raise _unknown_parent() from None
+        raise unknown_parent() from None
 
 
-def _default_title(passages: Sequence[Passage]) -> str:
+def default_title(passages: Sequence[Passage]) -> str:
     """The beginning of the first user message that everyone may read."""
     for passage in passages:
         if (passage.role, passage.type, passage.visibility) == ("user", "message", "all"):

@@ -34,7 +34,7 @@ Counts = list[list[str | int]]
 # -- requests ---
 
 
-def _any_of(what: str) -> Any:
+def any_of(what: str) -> Any:
     return about(f"Only {what}. Repeat the parameter to allow several.", [])
 
 
@@ -61,8 +61,8 @@ class SearchParameters(PageParameters):
         "`role:`, `from:`, `in:`, `tag:`, `title:`, `before:` and `after:`. Repeat the parameter "
         "two to five times to find conversations that contain all of several concepts."
     )
-    role: list[str] = _any_of("messages of this role")
-    author: list[str] = _any_of("messages of this author")
+    role: list[str] = any_of("messages of this role")
+    author: list[str] = any_of("messages of this author")
     after: str | None = about(
         "Only messages since this date or time (ISO 8601).", None, max_length=64
     )
@@ -71,11 +71,11 @@ class SearchParameters(PageParameters):
         None,
         max_length=64,
     )
-    project: list[str] = _any_of("conversations of this project")
-    source: list[str] = _any_of("conversations from this source, such as `chatgpt`")
-    kind: list[DocumentKind] = _any_of("documents of this kind")
-    tag: list[str] = _any_of("conversations with this tag")
-    conversation: list[str] = _any_of("messages of this conversation")
+    project: list[str] = any_of("conversations of this project")
+    source: list[str] = any_of("conversations from this source, such as `chatgpt`")
+    kind: list[DocumentKind] = any_of("documents of this kind")
+    tag: list[str] = any_of("conversations with this tag")
+    conversation: list[str] = any_of("messages of this conversation")
     hidden: bool = about("Include messages the source hides, such as system prompts.", False)
     score: Literal["rank", "fts"] = about(
         "Use Recollect's ranking, or that of the full-text engine.", "rank"

@@ -149,7 +149,7 @@ class IndexState(ResponseBody):
 def get_index(access: AccessTo) -> Response:
     """Returns how much of the library is indexed. New messages are found by words at once."""
     with access.read() as library:
-        return _index_state(library)
+        return index_state(library)
 
 
 @index_routes.add("POST /api/v1/index/pause", WRITE, CONVERSATIONS, KNOWLEDGE, returns=IndexState)
@@ -157,7 +157,7 @@ def pause_index(access: AccessTo) -> Response:
     """Stops indexing this library in the background, in every program, until it is resumed."""
     with access.write() as library:
         library.pause_indexing()
-        return _index_state(library)
+        return index_state(library)
 
 
 @index_routes.add("POST /api/v1/index/resume", WRITE, CONVERSATIONS, KNOWLEDGE, returns=IndexState)
@@ -165,10 +165,10 @@ def resume_index(access: AccessTo) -> Response:
     """Indexes this library in the background again."""
     with access.write() as library:
         library.pause_indexing(False)
-        return _index_state(library)
+        return index_state(library)
 
 
-def _index_state(library: Library) -> Response:
+def index_state(library: Library) -> Response:
     status = library.index_status()
     share, background = round(status.share, 4), status.is_background
     return json_response(IndexState.of(status, share=share, background=background))

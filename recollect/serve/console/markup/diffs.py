@@ -50,15 +50,15 @@ def edit_diffs(tool: str, content: str) -> list[FileDiff]:
     """The diffs that a tool call makes; none if it is not an edit."""
     patch = _PATCH.search(content)
     if patch:
-        return list(_patch_diffs(patch.group(1)))
-    arguments = _json_arguments(content)
+        return list(patch_diffs(patch.group(1)))
+    arguments = json_arguments(content)
     if arguments is not None:
-        path, replacements = _read_json(tool, arguments)
+        path, replacements = read_json(tool, arguments)
     else:
-        path, replacements = _read_lines(tool, content)
+        path, replacements = read_lines(tool, content)
     if not replacements:
         return []
-    lines = [line for old, new in replacements for line in _diff_lines(old, new)]
+    lines = [line for old, new in replacements for line in diff_lines(old, new)]
     return [FileDiff(path, lines)]
 
 
@@ -77,7 +77,7 @@ def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str
 # -- arguments ---
 
 
-def _json_arguments(content: str) -> Mapping[str, object] | None:
+def json_arguments(content: str) -> Mapping[str, object] | None:
     if not content.startswith("{"):
         return None
     try:
@@ -89,9 +89,9 @@ def _json_arguments(content: str) -> Mapping[str, object] | None:
     return None
 
 
-def _read_json(tool: str, arguments: Mapping[str, object]) -> tuple[str, list[tuple[str, str]]]:
+def read_json(tool: str, arguments: Mapping[str, object]) -> tuple[str, list[tuple[str, str]]]:
     """The path and the replacements in the arguments of a call."""
-    path = _first_text(arguments, _PATH_NAMES)
+    path = first_text(arguments, _PATH_NAMES)
     edits = arguments.get("edits")
     if not isinstance(edits, list):
         edits = [arguments]
@@ -100,14 +100,14 @@ def _read_json(tool: str, arguments: Mapping[str, object]) -> tuple[str, list[tu
         for old_name, new_name in _EDIT_NAMES:
             if isinstance(edit, dict) and isinstance(edit.get(new_name), str):
                 replacements.append((str(edit.get(old_name) or ""), edit[new_name]))
-    if not replacements and _writes_files(tool, str(arguments.get("command", ""))):
-        text = _first_text(arguments, _TEXT_NAMES)
+    if not replacements and writes_files(tool, str(arguments.get("command", ""))):
+        text = first_text(arguments, _TEXT_NAMES)
         if text:
             replacements.append(("", text))
     return path, replacements
 
 
-def _read_lines(tool: str, content: str) -> tuple[str, list[tuple[str, str]]]:
+def read_lines(tool: str, content: str) -> tuple[str, list[tuple[str, str]]]:
     """The path and the replacements in lines of `name: value`."""
     path = ""
     path_line = _PATH.search(content)
@@ -116,18 +116,18 @@ def _read_lines(tool: str, content: str) -> tuple[str, list[tuple[str, str]]]:
     replacements = [
         (match.group("old"), match.group("new")) for match in _REPLACEMENT.finditer(content)
     ]
-    if not replacements and _writes_files(tool, ""):
+    if not replacements and writes_files(tool, ""):
         text = _CONTENT.search(content)
         if text:
             replacements.append(("", text.group(1)))
     return path, replacements
 
 
-def _writes_files(tool: str, command: str) -> bool:
+def writes_files(tool: str, command: str) -> bool:
     return tool.lower() in _WRITE_TOOLS or command == "create"
 
 
-def _first_text(arguments: Mapping[str, object], names: Sequence[str]) -> str:
+def first_text(arguments: Mapping[str, object], names: Sequence[str]) -> str:
     for name in names:
         value = arguments.get(name)
         if isinstance(value, str) and value:
@@ -138,7 +138,7 @@ def _first_text(arguments: Mapping[str, object], names: Sequence[str]) -> str:
 # -- lines ---
 
 
-def _diff_lines(old: str, new: str) -> Iterator[str]:
+def diff_lines(old: str, new: str) -> Iterator[str]:
     old_lines, new_lines = old.splitlines(), new.splitlines()
     if len(old_lines) + len(new_lines) > _MAX_LINES:
         yield from (f"-{line}" for line in old_lines)
@@ -152,7 +152,7 @@ def _diff_lines(old: str, new: str) -> Iterator[str]:
             yield line
 
 
-def _patch_diffs(patch: str) -> Iterator[FileDiff]:
+def patch_diffs(patch: str) -> Iterator[FileDiff]:
     """The files of a patch in the format of `apply_patch`."""
     path = ""
     lines: list[str] = []

@@ -69,23 +69,23 @@ class Allowance:
         start = time.process_time()
         try:
             try:
-                _set_timer(self._seconds)
+                set_timer(self._seconds)
                 return work()
             finally:
-                _set_timer(0)
+                set_timer(0)
         except _Spent:
             return ""
         finally:
             self._seconds -= time.process_time() - start
 
 
-def _set_timer(seconds: float) -> None:
+def set_timer(seconds: float) -> None:
     if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGVTALRM, _interrupt)
+        signal.signal(signal.SIGVTALRM, interrupt)
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
 
 
-def _interrupt(*_: object) -> None:
+def interrupt(*_: object) -> None:
     raise _Spent
 
 
@@ -94,21 +94,21 @@ def _interrupt(*_: object) -> None:
 
 def add_formulas(parser: MarkdownIt) -> None:
     """Let a parser recognise formulas: `$x$`, `$$x$$`, `\\(x\\)` and `\\[x\\]`."""
-    parser.inline.ruler.before("escape", "formula", _parse_inline)
+    parser.inline.ruler.before("escape", "formula", parse_inline)
     ends = ["paragraph", "reference", "blockquote", "list"]  # blocks that a formula interrupts
-    parser.block.ruler.before("fence", "formula", _parse_block, {"alt": ends})
-    parser.add_render_rule("formula", _render)
+    parser.block.ruler.before("fence", "formula", parse_block, {"alt": ends})
+    parser.add_render_rule("formula", render)
 
 
 def mathml(source: str, display: bool, allowance: Allowance) -> str:
     """A formula as MathML, or its source if it cannot be converted."""
     html = ""
-    if _is_harmless(source):
-        html = allowance.spend(lambda: _convert(storable(source), display))
+    if is_harmless(source):
+        html = allowance.spend(lambda: convert(storable(source), display))
     return html or f'<code class="formula">{escape(source)}</code>'
 
 
-def _convert(source: str, display: bool) -> str:
+def convert(source: str, display: bool) -> str:
     """A formula as MathML; empty if that is not possible."""
     import math_core
 
@@ -117,17 +117,17 @@ def _convert(source: str, display: bool) -> str:
         html = converter.convert_with_local_state(source, displaystyle=display)
     except math_core.LatexError:
         return ""
-    return _CELL_STYLE.sub(_cell_class, html)
+    return _CELL_STYLE.sub(cell_class, html)
 
 
-def _cell_class(match: re.Match[str]) -> str:
+def cell_class(match: re.Match[str]) -> str:
     css_class = "math-left"
     if "text-align: right" in match.group(1):
         css_class = "math-right"
     return f'<mtd class="{css_class}"'
 
 
-def _is_harmless(source: str) -> bool:
+def is_harmless(source: str) -> bool:
     if len(source) > _MAX_CHARS or len(_ENVIRONMENT.findall(source)) > _MAX_DEPTH:
         return False
     if len(_OPENING.findall(source)) - len(_CLOSING.findall(source)) > _MAX_UNCLOSED:
@@ -150,7 +150,7 @@ def _depth(source: str) -> int:
 # -- parsing ---
 
 
-def _parse_inline(state: StateInline, silent: bool) -> bool:
+def parse_inline(state: StateInline, silent: bool) -> bool:
     text, start = state.src, state.pos
     if text[start] not in "$\\":
         return False
@@ -160,10 +160,10 @@ def _parse_inline(state: StateInline, silent: bool) -> bool:
             end = _closing(text, content_start, state.posMax, closing)
             if end < 0:
                 return False
-            if opening == "$" and not _is_dollar_formula(text, start, end):
+            if opening == "$" and not is_dollar_formula(text, start, end):
                 return False
             if not silent:
-                _add_token(state.push("formula", "math", 0), text[content_start:end], display)
+                add_token(state.push("formula", "math", 0), text[content_start:end], display)
             state.pos = end + len(closing)
             return True
     return False
@@ -180,7 +180,7 @@ def _closing(text: str, start: int, stop: int, closing: str) -> int:
     return end
 
 
-def _is_dollar_formula(text: str, start: int, end: int) -> bool:
+def is_dollar_formula(text: str, start: int, end: int) -> bool:
     """Whether dollars enclose a formula. They may as well be prices or names of variables."""
     before, after = text[start - 1 : start], text[end + 1 : end + 2]
     if before.isalnum() or after.isalnum() or "_" in (before, after) or "$" in (before, after):
@@ -189,7 +189,7 @@ def _is_dollar_formula(text: str, start: int, end: int) -> bool:
     return not content[0].isspace() and not content[-1].isspace() and "\n\n" not in content
 
 
-def _parse_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+def parse_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
     """A formula that begins and ends with its own lines."""
     if state.is_code_block(start_line):
         return False
@@ -220,17 +220,17 @@ def _parse_block(state: StateBlock, start_line: int, end_line: int, silent: bool
             token = state.push("formula", "math", 0)
             token.block = True
             token.map = [start_line, line + 1]
-            _add_token(token, source, True)
+            add_token(token, source, True)
             state.line = line + 1
         return True
     return False
 
 
-def _add_token(token: Token, source: str, display: bool) -> None:
+def add_token(token: Token, source: str, display: bool) -> None:
     token.content = source.strip()
     token.meta = {"display": display}
 
 
-def _render(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+def render(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
     token = tokens[idx]
     return mathml(token.content, bool(token.meta["display"]), env["allowance"])

@@ -67,7 +67,7 @@ _CLEANER = nh3.Cleaner(
 )
 
 
-def _filter_note_attribute(tag: str, name: str, value: str) -> str | None:
+def filter_note_attribute(tag: str, name: str, value: str) -> str | None:
     if name != "href" or _WEB_LINK.match(value) or value.startswith(links.NOTE_LINK):
         return value
     return None
@@ -79,7 +79,7 @@ _NOTE_CLEANER = nh3.Cleaner(
     attributes=_ATTRIBUTES,
     tag_attribute_values={"a": {"target": {"_blank"}}},
     url_schemes={"http", "https", "mailto"},
-    attribute_filter=_filter_note_attribute,
+    attribute_filter=filter_note_attribute,
     link_rel="noopener noreferrer nofollow",
 )
 
@@ -89,7 +89,7 @@ _NOTE_CLEANER = nh3.Cleaner(
 
 def markdown(text: str, allowance: Allowance) -> str | None:
     """Markdown as safe HTML; None if the text is too long or too complex."""
-    return _render(text, _PARSER, _CLEANER, {"allowance": allowance})
+    return render(text, _PARSER, _CLEANER, {"allowance": allowance})
 
 
 def note(text: str, id: str, allowance: Allowance) -> str | None:
@@ -98,12 +98,12 @@ def note(text: str, id: str, allowance: Allowance) -> str | None:
     Line breaks are kept, unless the text was wrapped at a margin.
     """
     parser = _NOTE_PARSER
-    if _is_wrapped(text):
+    if is_wrapped(text):
         parser = _WRAPPED_NOTE_PARSER
-    return _render(text, parser, _NOTE_CLEANER, {"note_id": id, "allowance": allowance})
+    return render(text, parser, _NOTE_CLEANER, {"note_id": id, "allowance": allowance})
 
 
-def _render(
+def render(
     text: str, parser: MarkdownIt, cleaner: nh3.Cleaner, environment: dict[str, Any]
 ) -> str | None:
     text = without_terminal_codes(storable(text))
@@ -119,7 +119,7 @@ def _render(
     return str(cleaner.clean(html))
 
 
-def _is_wrapped(text: str) -> bool:
+def is_wrapped(text: str) -> bool:
     """Whether most lines that continue on the next line end at a margin."""
     lines = text.split("\n")
     lengths = [
@@ -156,9 +156,7 @@ class _Renderer(RendererHTML):
         return f"<pre><code>{escape(tokens[idx].content)}</code></pre>\n"
 
 
-def _table_cell(
-    self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
-) -> str:
+def table_cell(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
     """Align cells with a class: the page's policy allows no style attributes."""
     token = tokens[idx]
     style = token.attrs.pop("style", None)
@@ -167,20 +165,18 @@ def _table_cell(
     return str(self.renderToken(tokens, idx, options, env))
 
 
-def _open_table(
-    self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
-) -> str:
+def open_table(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
     """Wide tables scroll inside a box of their own."""
     return '<div class="table"><table>'
 
 
-def _close_table(
+def close_table(
     self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
 ) -> str:
     return "</table></div>"
 
 
-def _parse_wiki_link(state: StateInline, silent: bool) -> bool:
+def parse_wiki_link(state: StateInline, silent: bool) -> bool:
     """`[[note]]`, `[[note|label]]`, and `![[note]]`, which other programs embed."""
     text, start = state.src, state.pos
     if text[start] == "!":
@@ -203,7 +199,7 @@ def _parse_wiki_link(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _render_wiki_link(
+def render_wiki_link(
     self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
 ) -> str:
     token = tokens[idx]
@@ -211,7 +207,7 @@ def _render_wiki_link(
     return f'<a class="wiki" href="{escape(url)}">{escape(token.content)}</a>'
 
 
-def _render_note_link(
+def render_note_link(
     self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
 ) -> str:
     token = tokens[idx]
@@ -227,7 +223,7 @@ def _render_note_link(
 # -- indentation and columns: people paste code and output without marking it as code ---
 
 
-def _keep_indentation(state: StateInline, silent: bool) -> bool:
+def keep_indentation(state: StateInline, silent: bool) -> bool:
     """A line break. The blanks after it belong to the next line."""
     start = state.pos
     if not newline(state, silent):
@@ -237,7 +233,7 @@ def _keep_indentation(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _render_text(
+def render_text(
     self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
 ) -> str:
     return _BLANKS.sub(r'<span class="blanks">\g<0></span>', escape(tokens[idx].content))
@@ -246,7 +242,7 @@ def _render_text(
 # -- task lists: `- [ ]` and `- [x]` ---
 
 
-def _mark_tasks(state: StateCore) -> None:
+def mark_tasks(state: StateCore) -> None:
     tokens = state.tokens
     lists: list[Token] = []
     for number, token in enumerate(tokens):
@@ -254,16 +250,16 @@ def _mark_tasks(state: StateCore) -> None:
             lists.append(token)
         elif token.type in ("bullet_list_close", "ordered_list_close"):
             lists.pop()
-        elif lists and _is_first_in_item(tokens, number) and _mark_task(token):
+        elif lists and is_first_in_item(tokens, number) and mark_task(token):
             lists[-1].attrSet("class", "tasks")
 
 
-def _is_first_in_item(tokens: list[Token], number: int) -> bool:
+def is_first_in_item(tokens: list[Token], number: int) -> bool:
     types = [token.type for token in tokens[max(0, number - 2) : number + 1]]
     return types == ["list_item_open", "paragraph_open", "inline"]
 
 
-def _mark_task(inline: Token) -> bool:
+def mark_task(inline: Token) -> bool:
     """Replace the mark at the start of an item by a box. Returns whether there is one."""
     children = inline.children or []
     if not children or children[0].type != "text":
@@ -293,33 +289,33 @@ def _parser() -> MarkdownIt:
     # Images may have any address: they are shown as links or as text.
     parser.validateLink = lambda url: bool(_WEB_LINK.match(url))  # type: ignore[method-assign]
     for cell in ("th_open", "td_open"):
-        parser.add_render_rule(cell, _table_cell)
-    parser.add_render_rule("table_open", _open_table)
-    parser.add_render_rule("table_close", _close_table)
-    parser.inline.ruler.at("newline", _keep_indentation)
-    parser.add_render_rule("text", _render_text)
+        parser.add_render_rule(cell, table_cell)
+    parser.add_render_rule("table_open", open_table)
+    parser.add_render_rule("table_close", close_table)
+    parser.inline.ruler.at("newline", keep_indentation)
+    parser.add_render_rule("text", render_text)
     add_formulas(parser)
-    parser.core.ruler.push("task_lists", _mark_tasks)
+    parser.core.ruler.push("task_lists", mark_tasks)
     return parser
 
 
-def _note_parser(breaks: bool) -> MarkdownIt:
+def note_parser(breaks: bool) -> MarkdownIt:
     parser = _parser()
     parser.options["breaks"] = breaks
-    parser.validateLink = _is_note_link  # type: ignore[method-assign]
-    parser.inline.ruler.before("link", "wiki_link", _parse_wiki_link)
-    parser.add_render_rule("wiki_link", _render_wiki_link)
-    parser.add_render_rule("link_open", _render_note_link)
+    parser.validateLink = is_note_link  # type: ignore[method-assign]
+    parser.inline.ruler.before("link", "wiki_link", parse_wiki_link)
+    parser.add_render_rule("wiki_link", render_wiki_link)
+    parser.add_render_rule("link_open", render_note_link)
     return parser
 
 
-def _is_note_link(url: str) -> bool:
+def is_note_link(url: str) -> bool:
     return bool(_WEB_LINK.match(url) or _FILE_LINK.fullmatch(url))
 
 
 _PARSER = _parser()
-_NOTE_PARSER = _note_parser(breaks=True)
-_WRAPPED_NOTE_PARSER = _note_parser(breaks=False)
+_NOTE_PARSER = note_parser(breaks=True)
+_WRAPPED_NOTE_PARSER = note_parser(breaks=False)
 
 
 # -- code ---
@@ -330,11 +326,11 @@ def code(text: str, language: str, allowance: Allowance) -> str:
     if not language:
         return f"<pre><code>{escape(text)}</code></pre>\n"
     label = f'<span class="language">{escape(language)}</span>'
-    content = allowance.spend(lambda: _highlight_code(text, language)) or escape(text)
+    content = allowance.spend(lambda: highlight_code(text, language)) or escape(text)
     return f"<pre>{label}<code>{content}</code></pre>\n"
 
 
-def _highlight_code(text: str, language: str) -> str:
+def highlight_code(text: str, language: str) -> str:
     from pygments import highlight  # type: ignore[import-untyped]
     from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
     from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]

@@ -89,29 +89,29 @@ def plain(text: str) -> Markup:
 def changed_lines(before: str, after: str) -> list[tuple[str, str]] | None:
     """The lines that differ, with "-" or "+"; None if it takes too long to compare them."""
     try:
-        lines, _ = _render_once("lines", after, before)
+        lines, _ = render_once("lines", after, before)
     except RecollectError:
         return None
     return lines and [(sign, line) for sign, line in lines]
 
 
-def _render_once(kind: str, text: str, detail: str) -> tuple[Any, float]:
+def render_once(kind: str, text: str, detail: str) -> tuple[Any, float]:
     """What the process makes of a text, or None, and the CPU time that it cost."""
     spent = 0.0
     for allowance in (_ALLOWANCE, 0.0):
         request = {"do": kind, "text": text, "detail": detail, "allowance": allowance}
         try:
-            result, seconds = _exchange(request)
+            result, seconds = exchange(request)
             return result, spent + seconds
         except (ProcessDied, ValueError):
             spent += _BOUNDS.cpu_seconds
     return None, spent
 
 
-_render = lru_cache(maxsize=512)(_render_once)
+_render = lru_cache(maxsize=512)(render_once)
 
 
-def _exchange(request: dict[str, Any]) -> Any:
+def exchange(request: dict[str, Any]) -> Any:
     with _PROCESSES:
         process = POOL.take((), _BOUNDS, _WORKER)
         try:

@@ -33,7 +33,7 @@ _MAX_DEPTH = 3  # bold text in a link, and so on
 
 def plain_snippet(text: str, marks: Marks) -> tuple[str, list[tuple[int, int]]]:
     """A snippet and its marks without Markdown and repeated spaces."""
-    indices = _without_repeated_spaces(text, _without_markup(text))
+    indices = without_repeated_spaces(text, without_markup(text))
     places = {index: place for place, index in enumerate(indices)}
     plain_marks = []
     for start, end in marks:
@@ -43,18 +43,18 @@ def plain_snippet(text: str, marks: Marks) -> tuple[str, list[tuple[int, int]]]:
     return "".join(text[index] for index in indices), plain_marks
 
 
-def _without_markup(text: str) -> list[int]:
+def without_markup(text: str) -> list[int]:
     """The indices of the characters that are not Markdown."""
     indices = list(range(len(text)))
     for _ in range(_MAX_DEPTH):
-        remaining = _remove_once("".join(text[index] for index in indices), indices)
+        remaining = remove_once("".join(text[index] for index in indices), indices)
         if len(remaining) == len(indices):
             break
         indices = remaining
     return indices
 
 
-def _remove_once(text: str, indices: Sequence[int]) -> list[int]:
+def remove_once(text: str, indices: Sequence[int]) -> list[int]:
     remaining: list[int] = []
     last = 0
     for match in _MARKUP.finditer(text):
@@ -66,7 +66,7 @@ def _remove_once(text: str, indices: Sequence[int]) -> list[int]:
     return [*remaining, *indices[last:]]
 
 
-def _without_repeated_spaces(text: str, indices: Sequence[int]) -> list[int]:
+def without_repeated_spaces(text: str, indices: Sequence[int]) -> list[int]:
     remaining: list[int] = []
     for index in indices:
         follows_space = not remaining or text[remaining[-1]].isspace()

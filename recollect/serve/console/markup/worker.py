@@ -17,7 +17,7 @@ from recollect.serve.console.markup.formulas import Allowance
 from recollect.serve.console.markup.markdown import markdown, note
 
 
-def _render(request: dict[str, Any]) -> Any:
+def render(request: dict[str, Any]) -> Any:
     text, detail, allowance = request["text"], request["detail"], Allowance(request["allowance"])
     match request["do"]:
         case "markdown":
@@ -46,7 +46,7 @@ def main() -> None:
             limit_cpu(bounds.cpu_seconds)
             memory.limit_growth(bounds.memory)
             try:
-                result = _render(request)
+                result = render(request)
             except Exception:  # a library may raise anything for a hostile text
                 result = None
             limit_cpu(0)
