@@ -6,13 +6,16 @@ Only hashes of keys and session ids are stored.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
 
 from recollect.errors import NotFound, StoreUnavailable
 from recollect.language.text import from_micros, micros, truncate
+
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
 
 USED_AT_INTERVAL = 3_600_000_000
 """Microseconds between two updates of a key's `used_at`, so that most requests write nothing."""
@@ -78,58 +81,193 @@ COLUMNS = tuple(field.name for field in fields(ApiKey))
 SESSION_COLUMNS = tuple(field.name for field in fields(Session))
 
 
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(f'"{column}"' for column in columns)
+
+
+SCHEMA = """
+create table if not exists api_key (
+  id text primary key,
+  hash {bytes} not null,
+  "user" text not null,
+  name text not null,
+  scopes text not null,
+  toolsets text,
+  agent {flag} not null,
+  created_at bigint not null,
+  expires_at bigint,
+  revoked_at bigint,
+  used_at bigint
+);
+create table if not exists replacement (id text primary key, successor text not null);
+create table if not exists session (
+  id text primary key,
+  hash {bytes} not null unique,
+  key text not null,
+  "user" text not null,
+  scopes text not null,
+  toolsets text,
+  agent {flag} not null,
+  credential text not null,
+  created_at bigint not null,
+  used_at bigint not null,
+  expires_at bigint not null,
+  user_agent text not null,
+  address text not null
+);
+"""
+"""The tables, with the types of binary values and flags, which differ."""
+_SELECT = f"select {_names(COLUMNS)} from api_key"
+_SELECT_SESSION = f"select {_names(SESSION_COLUMNS)} from session"
+_DROP_SESSIONS = """
+delete from session where expires_at <= ? or id in (
+  select id from session where "user" = ? order by used_at desc limit 1000000 offset ?
+)
+"""
+
+
+class KeyDatabase(Protocol):
+    """A connection to the keys. Statements have `?` for values."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Rows: ...
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None: ...
+
+
 class ApiKeys(ABC):
     """The API keys of a place. Safe to use from any thread and process.
 
     Raises KeysUnavailable if they exist but cannot be read.
     """
 
-    @abstractmethod
-    def add(self, key: ApiKey) -> None:
-        """Store a new key."""
+    # -- what a database provides ---
 
     @abstractmethod
-    def replace(self, id: str, key: ApiKey, until: datetime) -> None:
-        """Store a new key in place of another one, which expires. Raises NotFound."""
+    def _read(self, work: Callable[[KeyDatabase], T], missing: T) -> T:
+        """Run `work`, or return `missing` if there never was a key or session."""
 
     @abstractmethod
-    def replacements(self) -> dict[str, str]:
-        """The ids of keys that were replaced, and of those that replaced them."""
+    def _write(self, work: Callable[[KeyDatabase], T]) -> T:
+        """Run `work` in a transaction. Creates the tables."""
 
     @abstractmethod
-    def find(self, id: str) -> ApiKey | None:
-        """The key with this public part. Updates its `used_at` at most once an hour."""
-
-    @abstractmethod
-    def all_keys(self) -> list[ApiKey]:
-        """All keys, oldest first, including revoked ones."""
-
-    @abstractmethod
-    def revoke(self, id: str, at: datetime) -> None:
-        """Revoke a key. Raises NotFound."""
-
-    @abstractmethod
-    def has_any(self) -> bool:
-        """Whether a key was ever created here."""
-
-    @abstractmethod
-    def add_session(self, session: Session) -> None:
-        """Store a session, and forget expired ones."""
-
-    @abstractmethod
-    def find_session(self, hash: bytes) -> Session | None:
-        """The session with this hash. Updates its `used_at` at most every five minutes."""
-
-    @abstractmethod
-    def all_sessions(self) -> list[Session]:
-        """All sessions, most recently used first, including those whose key was revoked."""
-
-    @abstractmethod
-    def end_session(self, id: str) -> None:
-        """Forget a session. Raises NotFound."""
+    def _touch(self, db: KeyDatabase, sql: str, values: Sequence[Any]) -> None:
+        """Update a time of last use, if that is possible. The key is valid all the same."""
 
     @abstractmethod
     def close(self) -> None: ...
+
+    def _rows(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        missing: Rows = []
+        return self._read(lambda db: db.rows(sql, values), missing)
+
+    # -- keys ---
+
+    def add(self, key: ApiKey) -> None:
+        """Store a new key."""
+        self._write(lambda db: insert_key(db, key))
+
+    def replace(self, id: str, key: ApiKey, until: datetime) -> None:
+        """Store a new key in place of another one, which expires. Raises NotFound."""
+
+        def work(db: KeyDatabase) -> None:
+            time = micros(until)
+            rows = db.rows(
+                "update api_key set "
+                "expires_at = case when expires_at < ? then expires_at else ? end "
+                "where id = ? returning id",
+                (time, time, id),
+            )
+            if not rows:
+                raise no_key(id)
+            insert_key(db, key)
+            db.run("insert into replacement (id, successor) values (?, ?)", (id, key.id))
+
+        if not self.has_any():
+            raise no_key(id)
+        self._write(work)
+
+    def replacements(self) -> dict[str, str]:
+        """The ids of keys that were replaced, and of those that replaced them."""
+        return dict(self._rows("select id, successor from replacement"))
+
+    def find(self, id: str) -> ApiKey | None:
+        """The key with this public part. Updates its `used_at` at most once an hour."""
+
+        def work(db: KeyDatabase) -> ApiKey | None:
+            rows = db.rows(f"{_SELECT} where id = ?", (id,))
+            if not rows:
+                return None
+            key = ApiKey(**_record(COLUMNS, rows[0]))
+            now = _now()
+            if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
+                self._touch(db, "update api_key set used_at = ? where id = ?", (now, id))
+            return key
+
+        return None if "\0" in id else self._read(work, None)
+
+    def all_keys(self) -> list[ApiKey]:
+        """All keys, oldest first, including revoked ones."""
+        rows = self._rows(f"{_SELECT} order by created_at, id")
+        return [ApiKey(**_record(COLUMNS, row)) for row in rows]
+
+    def revoke(self, id: str, at: datetime) -> None:
+        """Revoke a key. Raises NotFound."""
+        sql = "update api_key set revoked_at = coalesce(revoked_at, ?) where id = ? returning id"
+        if "\0" in id or not self._rows(sql, (micros(at), id)):
+            raise no_key(id)
+
+    def has_any(self) -> bool:
+        """Whether a key was ever created here."""
+        return bool(self._rows("select 1 from api_key limit 1"))
+
+    # -- sessions ---
+
+    def add_session(self, session: Session) -> None:
+        """Store a session, and forget expired ones."""
+
+        def work(db: KeyDatabase) -> None:
+            db.run(_DROP_SESSIONS, (_now(), session.user, MAX_SESSIONS_EACH_USER - 1))
+            _insert(db, "session", SESSION_COLUMNS, session)
+
+        self._write(work)
+
+    def find_session(self, hash: bytes) -> Session | None:
+        """The session with this hash. Updates its `used_at` at most every five minutes."""
+
+        def work(db: KeyDatabase) -> Session | None:
+            rows = db.rows(f"{_SELECT_SESSION} where hash = ?", (hash,))
+            if not rows:
+                return None
+            session = Session(**_record(SESSION_COLUMNS, rows[0]))
+            now = _now()
+            if now - (micros(session.used_at) or 0) > SESSION_USED_AT_INTERVAL:
+                self._touch(db, "update session set used_at = ? where hash = ?", (now, hash))
+            return session
+
+        return self._read(work, None)
+
+    def all_sessions(self) -> list[Session]:
+        """All sessions, most recently used first, including those whose key was revoked."""
+        sql = f"{_SELECT_SESSION} where expires_at > ? order by used_at desc, id"
+        rows = self._rows(sql, (_now(),))
+        return [Session(**_record(SESSION_COLUMNS, row)) for row in rows]
+
+    def end_session(self, id: str) -> None:
+        """Forget a session. Raises NotFound."""
+        sql = "delete from session where id = ? returning id"
+        if "\0" in id or not self._rows(sql, (id,)):
+            raise no_session(id)
+
+
+def insert_key(db: KeyDatabase, key: ApiKey) -> None:
+    _insert(db, "api_key", COLUMNS, key)
+
+
+def _insert(db: KeyDatabase, table: str, columns: Sequence[str], record: ApiKey | Session) -> None:
+    places = ", ".join("?" * len(columns))
+    values = tuple(_to_column(value) for value in astuple(record))
+    db.run(f"insert into {table} ({_names(columns)}) values ({places})", values)
 
 
 def no_key(id: str) -> NotFound:
@@ -142,24 +280,12 @@ def no_session(id: str) -> NotFound:
     )
 
 
-def to_row(record: ApiKey | Session) -> tuple[Any, ...]:
-    return tuple(_to_column(value) for value in astuple(record))
-
-
 def _to_column(value: Any) -> Any:
     if isinstance(value, tuple):
         return " ".join(value)
     if isinstance(value, datetime):
         return micros(value)
     return value
-
-
-def from_row(row: Sequence[Any]) -> ApiKey:
-    return ApiKey(**_record(COLUMNS, row))
-
-
-def session_from_row(row: Sequence[Any]) -> Session:
-    return Session(**_record(SESSION_COLUMNS, row))
 
 
 def _record(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
@@ -173,3 +299,7 @@ def _record(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
         if name.endswith("_at"):
             record[name] = from_micros(value)
     return record
+
+
+def _now() -> int:
+    return micros(datetime.now(UTC)) or 0

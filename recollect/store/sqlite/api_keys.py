@@ -14,11 +14,11 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -29,23 +29,15 @@ from recollect.errors import (
     StorageFull,
     StoreBusy,
 )
-from recollect.language.text import micros
 from recollect.settings import READ_ONLY
 from recollect.store.api_keys import (
-    COLUMNS,
-    MAX_SESSIONS_EACH_USER,
-    SESSION_COLUMNS,
-    SESSION_USED_AT_INTERVAL,
-    USED_AT_INTERVAL,
+    SCHEMA,
     ApiKey,
     ApiKeys,
+    KeyDatabase,
     KeysUnavailable,
     Session,
-    from_row,
-    no_key,
-    no_session,
-    session_from_row,
-    to_row,
+    insert_key,
 )
 from recollect.store.sqlite.connection import Connection, connect, connect_read_only
 from recollect.store.sqlite.database_errors import translate_error
@@ -53,48 +45,7 @@ from recollect.store.sqlite.private_files import create_private_folder
 
 T = TypeVar("T")
 
-_SCHEMA = """
-create table if not exists api_key (
-  id text primary key,
-  hash blob not null,
-  user text not null,
-  name text not null,
-  scopes text not null,
-  toolsets text,
-  agent integer not null,
-  created_at integer not null,
-  expires_at integer,
-  revoked_at integer,
-  used_at integer
-);
-"""
-# Version 0.1 has only the keys. They can be read even if the disk is too full to add the rest.
-_UPGRADE = """
-create table if not exists replacement (id text primary key, successor text not null);
-create table if not exists session (
-  id text primary key,
-  hash blob not null unique,
-  key text not null,
-  user text not null,
-  scopes text not null,
-  toolsets text,
-  agent integer not null,
-  credential text not null,
-  created_at integer not null,
-  used_at integer not null,
-  expires_at integer not null,
-  user_agent text not null,
-  address text not null
-);
-pragma user_version = 1;
-"""
-_SELECT = f"select {', '.join(COLUMNS)} from api_key"
-_SELECT_SESSION = f"select {', '.join(SESSION_COLUMNS)} from session"
-_DROP_SESSIONS = """
-delete from session where expires_at <= ?1 or id in (
-  select id from session where user = ?2 order by used_at desc limit -1 offset ?3
-)
-"""
+_SCHEMA = SCHEMA.format(bytes="blob", flag="integer")
 _MAX_SESSIONS_IN_MEMORY = 1_000
 _RESTORE = (
     "Restore a backup to another folder (`recollect restore --to FOLDER`) and copy the file from "
@@ -113,7 +64,23 @@ class SqliteKeys(ApiKeys):
         self._sessions_in_memory: OrderedDict[bytes, Session] = OrderedDict()
         self._lock = threading.Lock()
 
-    # -- keys ---
+    # -- reading and writing ---
+
+    def _read(self, work: Callable[[KeyDatabase], T], missing: T) -> T:
+        return self._run(work) if self._exists() else missing
+
+    def _write(self, work: Callable[[KeyDatabase], T]) -> T:
+        def run(db: Connection) -> T:
+            with db:
+                value = work(db)
+            return value
+
+        self._create()  # people may log in with tokens before there are any keys
+        return self._run(run)
+
+    def _touch(self, db: KeyDatabase, sql: str, values: Sequence[Any]) -> None:
+        with suppress(*_CANNOT_WRITE):
+            db.run(sql, values)
 
     def add(self, key: ApiKey) -> None:
         if self._create(key):
@@ -122,93 +89,21 @@ class SqliteKeys(ApiKeys):
         def work(db: Connection) -> None:
             _hide(self._path)
             with db:
-                db.execute(_SCHEMA)
-                _upgrade(db)
-                db.insert("api_key", COLUMNS, [to_row(key)])
+                db.execute(_SCHEMA)  # the file may be empty
+                insert_key(db, key)
 
         self._run(work, accepts_empty=True)
 
-    def replace(self, id: str, key: ApiKey, until: datetime) -> None:
-        def work(db: Connection) -> None:
-            with db:
-                changed = db.get(
-                    "update api_key set expires_at = min(coalesce(expires_at, ?1), ?1) "
-                    "where id = ?2 returning id",
-                    (micros(until), id),
-                )
-                if changed is None:
-                    raise no_key(id)
-                db.insert("api_key", COLUMNS, [to_row(key)])
-                db.insert("replacement", ("id", "successor"), [(id, key.id)])
-
-        if not self._exists():
-            raise no_key(id)
-        self._run(work)
-
-    def replacements(self) -> dict[str, str]:
-        if not self._exists():
-            return {}
-        return self._run(lambda db: dict(db.rows("select id, successor from replacement")))
-
-    def find(self, id: str) -> ApiKey | None:
-        if not self._exists():
-            return None
-
-        def work(db: Connection) -> ApiKey | None:
-            rows = db.rows(f"{_SELECT} where id = ?", (id,))
-            if not rows:
-                return None
-            key = from_row(rows[0])
-            now = _now()
-            if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
-                with suppress(*_CANNOT_WRITE):  # the key is valid all the same
-                    db.run("update api_key set used_at = ? where id = ?", (now, id))
-            return key
-
-        return self._run(work)
-
-    def all_keys(self) -> list[ApiKey]:
-        if not self._exists():
-            return []
-        return self._run(
-            lambda db: [from_row(row) for row in db.rows(f"{_SELECT} order by created_at, id")]
-        )
-
-    def revoke(self, id: str, at: datetime) -> None:
-        def work(db: Connection) -> object:
-            return db.get(
-                "update api_key set revoked_at = coalesce(revoked_at, ?) where id = ? returning id",
-                (micros(at), id),
-            )
-
-        if not self._exists() or self._run(work) is None:
-            raise no_key(id)
-
-    def has_any(self) -> bool:
-        return self._exists() and self._run(
-            lambda db: bool(db.get("select exists (select 1 from api_key)"))
-        )
-
-    # -- sessions ---
+    # -- sessions in memory ---
 
     def add_session(self, session: Session) -> None:
-        def work(db: Connection) -> None:
-            with db:
-                _upgrade(db)
-                db.execute(_DROP_SESSIONS, (_now(), session.user, MAX_SESSIONS_EACH_USER - 1))
-                db.insert("session", SESSION_COLUMNS, [to_row(session)])
-
         try:
-            self._create()  # people may log in with tokens before there are any keys
-            self._run(work)
+            super().add_session(session)
         except (StorageFull, ReadOnlyLibrary):
-            self._keep_in_memory(session)
-
-    def _keep_in_memory(self, session: Session) -> None:
-        with self._lock:
-            self._sessions_in_memory[session.hash] = session
-            if len(self._sessions_in_memory) > _MAX_SESSIONS_IN_MEMORY:
-                self._sessions_in_memory.popitem(last=False)
+            with self._lock:
+                self._sessions_in_memory[session.hash] = session
+                if len(self._sessions_in_memory) > _MAX_SESSIONS_IN_MEMORY:
+                    self._sessions_in_memory.popitem(last=False)
 
     def _live_sessions_in_memory(self) -> list[Session]:
         now = datetime.now(UTC)
@@ -217,32 +112,10 @@ class SqliteKeys(ApiKeys):
         return [session for session in sessions if session.expires_at > now]
 
     def find_session(self, hash: bytes) -> Session | None:
-        session_in_memory = self._sessions_in_memory.get(hash)
-        if session_in_memory is not None:
-            return session_in_memory
-        if not self._exists():
-            return None
-
-        def work(db: Connection) -> Session | None:
-            rows = db.rows(f"{_SELECT_SESSION} where hash = ?", (hash,))
-            if not rows:
-                return None
-            session = session_from_row(rows[0])
-            now = _now()
-            if now - (micros(session.used_at) or 0) > SESSION_USED_AT_INTERVAL:
-                with suppress(*_CANNOT_WRITE):
-                    db.run("update session set used_at = ? where hash = ?", (now, hash))
-            return session
-
-        return self._run(work)
+        return self._sessions_in_memory.get(hash) or super().find_session(hash)
 
     def all_sessions(self) -> list[Session]:
-        sessions = self._live_sessions_in_memory()
-        if not self._exists():
-            return sessions
-        statement = f"{_SELECT_SESSION} where expires_at > ? order by used_at desc, id"
-        rows = self._run(lambda db: db.rows(statement, (_now(),)))
-        return sessions + [session_from_row(row) for row in rows]
+        return self._live_sessions_in_memory() + super().all_sessions()
 
     def end_session(self, id: str) -> None:
         for session in self._live_sessions_in_memory():
@@ -250,12 +123,7 @@ class SqliteKeys(ApiKeys):
                 with self._lock:
                     self._sessions_in_memory.pop(session.hash, None)
                 return
-
-        def work(db: Connection) -> object:
-            return db.get("delete from session where id = ? returning id", (id,))
-
-        if not self._exists() or self._run(work) is None:
-            raise no_session(id)
+        super().end_session(id)
 
     # -- the file ---
 
@@ -346,9 +214,6 @@ class SqliteKeys(ApiKeys):
             self._is_read_only = True
             return connect_read_only(self._path)
         self._is_read_only = False
-        with suppress(*_CANNOT_WRITE):
-            if _has_keys(db):
-                _upgrade(db)
         return db
 
     def _translate(self, error: apsw.Error) -> RecollectError:
@@ -371,21 +236,14 @@ def _has_keys(db: Connection) -> bool:
     return bool(db.get(statement))
 
 
-def _upgrade(db: Connection) -> None:
-    if db.pragma("user_version") == 0:
-        with db:
-            db.execute(_UPGRADE)
-
-
 def _write_draft(draft: Path, key: ApiKey | None) -> None:
     db = connect(draft)
     try:
         _hide(draft)
         with db:
             db.execute(_SCHEMA)
-            db.execute(_UPGRADE)
             if key is not None:
-                db.insert("api_key", COLUMNS, [to_row(key)])
+                insert_key(db, key)
     finally:
         db.close()
 
@@ -408,7 +266,3 @@ def _move_into_place(draft: Path, path: Path) -> bool:
             return False
         draft.rename(path)
     return True
-
-
-def _now() -> int:
-    return micros(datetime.now(UTC)) or 0
