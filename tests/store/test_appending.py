@@ -1,4 +1,4 @@
-"""A message that only continues a conversation is stored in two statements, like any other."""
+"""Appending messages to a conversation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from recollect.errors import OutdatedPosition
 from recollect.model.documents import Document, Passage
-from recollect.store.sqlite import SqliteStore, appending
+from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.connection import Connection
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -54,35 +54,6 @@ def contents(store: SqliteStore) -> dict[str, list[tuple[Any, ...]]]:
         return {name: sorted(db.rows(f"select * from {name}"), key=repr) for (name,) in tables}
 
     return store._read(read)
-
-
-def test_a_plain_append_stores_the_same_as_the_general_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(new_store(tmp_path / "plain.db")) as plain:
-        positions = [plain.append("c", message).position for message in MESSAGES]
-        plain_contents = contents(plain)
-    monkeypatch.setattr(appending, "append", lambda *_: None)
-    with closing(new_store(tmp_path / "general.db")) as general:
-        assert [general.append("c", message).position for message in MESSAGES] == positions
-        assert contents(general) == plain_contents
-        assert general.verify().healthy
-
-
-def test_an_append_executes_few_statements(store: SqliteStore) -> None:
-    store.append("c", MESSAGES[0])
-    statements: list[str] = []
-
-    def trace(cursor: object, sql: str, values: object) -> bool:
-        statements.append(sql)
-        return True
-
-    writer = store._connections._writer
-    assert writer is not None
-    writer.exec_trace = trace
-    store.append("c", MESSAGES[1])
-    writer.exec_trace = None
-    assert len(statements) == 5, statements  # begin, whether it is closed, read, write, commit
 
 
 def test_the_vocabulary_has_the_words_of_every_append_also_after_some_were_removed(

@@ -148,7 +148,7 @@ _NEW_VALUES = ", ".join(f"new_{name}" for name in NEW_PASSAGE)
 # except `append_message`.
 TRANSACTION_FUNCTIONS = f"""
 -- Wait until no other write of the user is in progress. Returns the commit tokens, why nobody may
--- write, and what an append of this message depends on; see `append_state.AppendState`.
+-- write, and what an append of this message depends on; see `appending.AppendState`.
 create function append_state(library integer, document_id text, message_id text)
   returns table (marks bigint[], closed text, document bigint, head text, created_at bigint,
     updated_at bigint, pinned integer, passages integer, kind text, source text, project text,

@@ -14,16 +14,15 @@ import apsw
 
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, StoreBusy
 from recollect.language.queries.query_tree import Node, Word, words
-from recollect.model.documents import Passage
 from recollect.model.search import Filter
-from recollect.store.sql import changes, checking, statistics
+from recollect.store.sql import checking, statistics
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql import transfer as handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import few_documents, resolve_filter
 from recollect.store.sql.store import SqlStore, TextQueries
-from recollect.store.sqlite import appending, fts, passages, sealing, text_index, verification
+from recollect.store.sqlite import fts, passages, sealing, text_index, verification
 from recollect.store.sqlite.connection import Connection, connect
 from recollect.store.sqlite.database_errors import (
     READ_ONLY,
@@ -41,7 +40,6 @@ from recollect.store.sqlite.schema import create, is_created
 from recollect.store.sqlite.transactions import Connections
 from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.values import (
-    Appended,
     Contents,
     Findings,
     MatchGroups,
@@ -158,21 +156,6 @@ class SqliteStore(SqlStore[Connection]):
         except BaseException:  # the commit may have failed
             self._vocabulary.clear()
             raise
-
-    def append(
-        self, document: str, passage: Passage, expected_passages: int | None = None
-    ) -> Appended:
-        text = text_index.IndexedText.of(passage.content)
-
-        def work(db: Connection, index: TextIndex) -> Appended:
-            appended = appending.append(
-                db, self._vocabulary, document, passage, text, expected_passages
-            )
-            if appended is None:
-                appended = changes.append(db, document, passage, index, expected_passages)
-            return appended
-
-        return self._write_text(work)
 
     def _complete_vocabulary(self) -> None:
         if self._read(text_index.is_vocabulary_behind):

@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 from recollect.language.text import index_text
 from recollect.language.words import stems
@@ -73,18 +72,6 @@ def prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
     return sorted(
         [(key, prepare_text(title), prepare_text(content)) for key, title, content in rows]
     )
-
-
-class IndexedText(NamedTuple):
-    """A text as it is indexed, with its distinct words."""
-
-    text: str
-    words: set[str]
-
-    @classmethod
-    def of(cls, content: str) -> IndexedText:
-        text = prepare_text(content)
-        return cls(text, _distinct_words([text]))
 
 
 def _distinct_words(texts: Iterable[str]) -> set[str]:

@@ -28,7 +28,6 @@ import apsw
 
 from recollect.errors import ReadOnlyLibrary, StoreBusy
 from recollect.store.sql.transfer import closed_error, closure
-from recollect.store.sqlite.appending import prepare_appends
 from recollect.store.sqlite.connection import Connection, busy_handler, connect
 from recollect.store.sqlite.database_errors import (
     READ_ONLY,
@@ -215,7 +214,6 @@ class Connections(Readers):
         if self._writer is None or self._log is None:
             db = connect(self.path)
             try:
-                prepare_appends(db)
                 self._log = LogFile(db, self.path)
             except BaseException as error:  # nobody else would close the connection
                 db.close(True)
