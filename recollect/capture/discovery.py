@@ -52,7 +52,7 @@ def discover(download_folders: Sequence[Path] | None = None) -> list[Discovery]:
         from platformdirs import user_downloads_path
 
         download_folders = [user_downloads_path()]
-    return [*_sessions(), *_exports(download_folders)]
+    return [*_sessions(), *exports(download_folders)]
 
 
 def _sessions() -> Iterator[Discovery]:
@@ -67,7 +67,7 @@ def _sessions() -> Iterator[Discovery]:
         yield Discovery(tool, tuple(roots[tool]), count)
 
 
-def _exports(download_folders: Sequence[Path]) -> Iterator[Discovery]:
+def exports(download_folders: Sequence[Path]) -> Iterator[Discovery]:
     for folder in download_folders:
         try:
             paths = sorted(folder.iterdir())

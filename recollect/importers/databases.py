@@ -33,25 +33,25 @@ def connect(path: Path) -> apsw.Connection:
     uri = path.absolute().as_uri()
     size = path.stat().st_size
     try:
-        return _connect_guarded(f"{uri}?mode=ro", size)
+        return connect_guarded(f"{uri}?mode=ro", size)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         # SQLite cannot share a WAL database in a folder where it may not write. If the write-ahead
         # log is empty, the database file alone is complete. If not, no program has it open.
         log = path.with_name(f"{path.name}-wal")
         if not log.exists() or not log.stat().st_size:
-            return _connect_guarded(f"{uri}?mode=ro&immutable=1", size)
+            return connect_guarded(f"{uri}?mode=ro&immutable=1", size)
         if _WITHOUT_LOCKS not in apsw.vfs_names():
             raise
-        return _connect_guarded(f"{uri}?mode=ro&vfs={_WITHOUT_LOCKS}", size, alone=True)
+        return connect_guarded(f"{uri}?mode=ro&vfs={_WITHOUT_LOCKS}", size, alone=True)
 
 
-def _connect_guarded(uri: str, size: int, *, alone: bool = False) -> apsw.Connection:
+def connect_guarded(uri: str, size: int, *, alone: bool = False) -> apsw.Connection:
     """With `alone`, the write-ahead log is read without the memory that programs share."""
     db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         if alone:
             db.execute("pragma locking_mode = exclusive").fetchall()
-        db.set_progress_handler(_step_limit(size), _STEPS_BETWEEN_CHECKS)
+        db.set_progress_handler(step_limit(size), _STEPS_BETWEEN_CHECKS)
         db.set_busy_timeout(_BUSY_MILLISECONDS)
         db.limit(
             apsw.SQLITE_LIMIT_LENGTH,
@@ -73,7 +73,7 @@ def _connect_guarded(uri: str, size: int, *, alone: bool = False) -> apsw.Connec
     return db
 
 
-def _step_limit(size: int) -> Callable[[], bool]:
+def step_limit(size: int) -> Callable[[], bool]:
     """A progress handler that interrupts what takes too many steps for a file of this size."""
     remaining = (_MIN_STEPS + _STEPS_PER_BYTE * size) // _STEPS_BETWEEN_CHECKS
 

@@ -145,7 +145,7 @@ def entries(
     if stat.S_ISDIR(mode):
         yield from _folder(path, place, visit)
     elif stat.S_ISREG(mode):
-        neighbours = _neighbours_of_file(path, place, within)
+        neighbours = neighbours_of_file(path, place, within)
         yield from _file(path, path.name, place, neighbours, visit, optional=False)
     else:
         raise UnsafeFile(f"{path} is not a regular file (it is a device, pipe or socket).")
@@ -154,21 +154,21 @@ def entries(
 def _folder(root: Path, place: str, visit: Visit) -> Iterator[Entry | Problem]:
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = sorted(name for name in subfolders if name not in _PRIVATE_FOLDERS)
-        neighbours = _neighbours_in_folder(Path(folder), tuple(names), root, place)
+        neighbours = neighbours_in_folder(Path(folder), tuple(names), root, place)
         for name in sorted(names):
             file = Path(folder, name)
             if stat.S_ISREG(file.lstat().st_mode):
                 relative = file.relative_to(root)
-                file_place = _join(place, relative)
+                file_place = join(place, relative)
                 yield from _file(file, str(relative), file_place, neighbours, visit, optional=True)
 
 
-def _join(place: str, relative: Path) -> str:
+def join(place: str, relative: Path) -> str:
     joined = Path(place, relative)
     return str(joined) if joined.is_absolute() else joined.as_posix()
 
 
-def _neighbours_in_folder(
+def neighbours_in_folder(
     folder: Path, names: tuple[str, ...], root: Path, place: str
 ) -> Neighbours:
     """The regular files of a folder below `root`, looked up once, on first use."""
@@ -179,27 +179,27 @@ def _neighbours_in_folder(
         for name in sorted(names):
             file = folder / name
             with suppress(OSError):  # the file may have been deleted meanwhile
-                if stat.S_ISREG(file.lstat().st_mode) and not _is_ignored(name):
+                if stat.S_ISREG(file.lstat().st_mode) and not is_ignored(name):
                     relative = file.relative_to(root)
                     files[name.lower()] = _entry(
-                        file, str(relative), _join(place, relative), neighbours
+                        file, str(relative), join(place, relative), neighbours
                     )
         return files
 
     return neighbours
 
 
-def _neighbours_of_file(path: Path, place: str, within: Path | None) -> Neighbours:
+def neighbours_of_file(path: Path, place: str, within: Path | None) -> Neighbours:
     if within is not None:
         parent = str(Path(place).parent)
-        return _neighbours_in_folder(path.parent, (path.name,), path.parent, parent)
+        return neighbours_in_folder(path.parent, (path.name,), path.parent, parent)
 
     @cache
     def neighbours() -> Mapping[str, Entry]:
         folder = path.resolve().parent
         try:
             names = tuple(file.name for file in folder.iterdir())
-            return _neighbours_in_folder(folder, names, folder, str(folder))()
+            return neighbours_in_folder(folder, names, folder, str(folder))()
         except OSError:  # a folder can be readable but not listable
             return {}
 
@@ -216,9 +216,9 @@ def _entry(path: Path, name: str, place: str, neighbours: Neighbours) -> Entry:
 def _file(
     path: Path, name: str, place: str, neighbours: Neighbours, visit: Visit, *, optional: bool
 ) -> Iterator[Entry | Problem]:
-    if _is_ignored(name):
+    if is_ignored(name):
         return
-    if path.suffix.lower() != ".zip" and not _is_zip(path):
+    if path.suffix.lower() != ".zip" and not is_zip(path):
         yield _entry(path, name, place, neighbours)
         return
     if not visit(name, place, path.stat().st_size):
@@ -231,7 +231,7 @@ def _file(
         yield Problem(str(error), where=name, failed=True, unit="files")
 
 
-def _is_zip(path: Path) -> bool:
+def is_zip(path: Path) -> bool:
     # Opening and closing a database that SQLite has open would release SQLite's locks on it.
     if path.suffix.lower() in _DATABASES | _ZIPPED_DOCUMENTS:
         return False
@@ -239,7 +239,7 @@ def _is_zip(path: Path) -> bool:
         return file.read(4) == b"PK\x03\x04"
 
 
-def _is_ignored(name: str) -> bool:
+def is_ignored(name: str) -> bool:
     *folders, basename = name.replace("\\", "/").split("/")
     if not _PRIVATE_FOLDERS.isdisjoint(folders):
         return True
@@ -253,7 +253,7 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
     """The files in an archive. Its directory is read once, not for every file."""
     try:
         with path.open("rb") as file:
-            _reject_entries(name, _count_entries(file))
+            reject_entries(name, count_entries(file))
             with zipfile.ZipFile(file) as archive:
                 members = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
@@ -264,7 +264,7 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
     files: list[Entry] = []
     folders: dict[str, dict[str, Entry]] = {}
     for member in members:
-        if member.is_dir() or _is_ignored(member.filename):
+        if member.is_dir() or is_ignored(member.filename):
             continue
         reason = unreadable_member(member)
         if reason or member.filename.lower().endswith(".zip"):
@@ -278,7 +278,7 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
     yield from files
 
 
-def _count_entries(file: IO[bytes]) -> int:
+def count_entries(file: IO[bytes]) -> int:
     """About how many entries an archive has. The number that it declares may be wrong."""
     end = file.seek(0, os.SEEK_END)
     start_of_tail = file.seek(max(0, end - _DIRECTORY_END_BYTES))
@@ -302,7 +302,7 @@ def _count_entries(file: IO[bytes]) -> int:
     return count
 
 
-def _reject_entries(name: str, count: int) -> None:
+def reject_entries(name: str, count: int) -> None:
     if count > LIMITS.archive_entries:
         raise UnsafeFile(
             f"{name} has more than {LIMITS.archive_entries:,} files, which is the limit."
@@ -345,7 +345,7 @@ def _member(
 
 def reject_zip_bomb(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
     """Raise UnsafeFile if an archive of `size` bytes with these members could exhaust memory."""
-    _reject_entries(name, len(members))
+    reject_entries(name, len(members))
     end = 0
     for member in sorted(members, key=lambda m: m.header_offset):
         if member.header_offset < end:
@@ -397,7 +397,7 @@ class _BoundedMember(io.RawIOBase):
     def __init__(self, file: IO[bytes], member: zipfile.ZipInfo) -> None:
         self._name = member.filename
         self._remaining = member.file_size
-        _seek_data(file, member)
+        seek_data(file, member)
         self._file = zipfile.ZipExtFile(file, "r", member, None, close_fileobj=True)
 
     def readable(self) -> bool:
@@ -421,7 +421,7 @@ class _BoundedMember(io.RawIOBase):
         super().close()
 
 
-def _seek_data(file: IO[bytes], member: zipfile.ZipInfo) -> None:
+def seek_data(file: IO[bytes], member: zipfile.ZipInfo) -> None:
     """Move to the data of a member, which follows a header with its name."""
     file.seek(member.header_offset)
     header = file.read(_MEMBER_HEADER.size)

@@ -46,7 +46,7 @@ def item_id(entry: Entry) -> str:
 def with_text(document: Document, text: str, pages: Sequence[int] = ()) -> Document:
     """The document with a text in chunks. `pages` are the positions where pages begin."""
     passages = []
-    for chunk, passage in _chunk_passages(document, text):
+    for chunk, passage in chunk_passages(document, text):
         metadata: dict[str, Json] = {"start": chunk.start, "end": chunk.end}
         if pages:
             page = max(1, bisect_right(pages, chunk.start))
@@ -69,7 +69,7 @@ def with_cues(document: Document, cues: Iterable[Cue]) -> Document:
         parts.append(cue.text.strip() + separator)
         length += len(parts[-1])
     passages = []
-    for chunk, passage in _chunk_passages(document, "".join(parts)):
+    for chunk, passage in chunk_passages(document, "".join(parts)):
         first = max(0, bisect_right(starts, chunk.start) - 1)
         last = bisect_right(starts, chunk.end - 1)
         times = []
@@ -92,15 +92,15 @@ def with_fields(document: Document, fields: Mapping[str, str]) -> Document:
     for name in names:
         text = fields.get(name) or ""
         if text or name == title:
-            for chunk, passage in _chunk_passages(document, text):
+            for chunk, passage in chunk_passages(document, text):
                 metadata = {"start": chunk.start, "end": chunk.end}
                 passages.append(passage._replace(role=name, type="field", metadata=metadata))
-    ids = chunk_ids(_identity(document), (f"{p.role}\0{p.content}" for p in passages))
+    ids = chunk_ids(identity(document), (f"{p.role}\0{p.content}" for p in passages))
     passages = [p._replace(id=id_) for p, id_ in zip(passages, ids, strict=True)]
     return replace(document, title=fields.get(title) or document.title, passages=tuple(passages))
 
 
-def _chunk_passages(document: Document, text: str) -> list[tuple[Chunk, Passage]]:
+def chunk_passages(document: Document, text: str) -> list[tuple[Chunk, Passage]]:
     """The chunks of a text with a passage each.
 
     There is always at least one, so that a document without text can be found by its title.
@@ -110,14 +110,14 @@ def _chunk_passages(document: Document, text: str) -> list[tuple[Chunk, Passage]
         language = "en"
     positions = chunks(text, language=language) or [Chunk(0, 0)]
     contents = [text[start:end] for start, end in positions]
-    ids = chunk_ids(_identity(document), contents)
+    ids = chunk_ids(identity(document), contents)
     return [
         (chunk, Passage(id_, None, content, type="chunk", created_at=document.created_at))
         for chunk, id_, content in zip(positions, ids, contents, strict=True)
     ]
 
 
-def _identity(document: Document) -> str:
+def identity(document: Document) -> str:
     return f"{document.source}\0{document.source_id}"
 
 
@@ -140,7 +140,7 @@ def cues_of(passages: Iterable[Passage]) -> Iterator[Cue]:
     """
     previous: Cue | None = None
     for passage in passages:
-        for position, cue in _cues_in_chunk(passage):
+        for position, cue in cues_in_chunk(passage):
             is_same = previous is not None and previous._replace(text="") == cue._replace(text="")
             if previous is not None and position == 0 and is_same:
                 previous = previous._replace(text=previous.text + cue.text)
@@ -152,7 +152,7 @@ def cues_of(passages: Iterable[Passage]) -> Iterator[Cue]:
         yield previous._replace(text=previous.text.strip())
 
 
-def _cues_in_chunk(passage: Passage) -> Iterator[tuple[int, Cue]]:
+def cues_in_chunk(passage: Passage) -> Iterator[tuple[int, Cue]]:
     times = passage.metadata.get("cues") or []
     ends = [time[0] for time in times[1:]]
     ends.append(len(passage.content))
@@ -202,42 +202,42 @@ def drop_invalid_metadata(document: Document) -> Document:
     return replace(document, metadata=metadata, passages=tuple(passages))
 
 
-def _are_breaks(value: Json, length: int) -> bool:
-    is_list = isinstance(value, list) and all(map(_is_position, value))
+def are_breaks(value: Json, length: int) -> bool:
+    is_list = isinstance(value, list) and all(map(is_position, value))
     return is_list and bool(value == sorted(value))
 
 
-def _are_times(value: Json, length: int) -> bool:
+def are_times(value: Json, length: int) -> bool:
     """Whether these are times as `with_cues` writes them, in order."""
-    if not isinstance(value, list) or not all(_is_time(time, length) for time in value):
+    if not isinstance(value, list) or not all(is_time(time, length) for time in value):
         return False
     positions = [time[0] for time in value]
     return positions == sorted(positions)
 
 
-def _is_time(value: Json, length: int) -> bool:
+def is_time(value: Json, length: int) -> bool:
     if not isinstance(value, list) or len(value) not in (3, 4):
         return False
     position, start, end, *speakers = value
     return (
-        _is_position(position)
+        is_position(position)
         and position <= length
-        and _is_seconds(start)
-        and _is_seconds(end)
+        and is_seconds(start)
+        and is_seconds(end)
         and all(isinstance(speaker, str) for speaker in speakers)
     )
 
 
-def _is_seconds(value: Json) -> bool:
+def is_seconds(value: Json) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
 
 
-def _is_position(value: Json, length: int = 0) -> bool:
+def is_position(value: Json, length: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
 
 
 _VALIDATORS = {
-    **dict.fromkeys(("start", "end", "page"), _is_position),
-    "page_breaks": _are_breaks,
-    "cues": _are_times,
+    **dict.fromkeys(("start", "end", "page"), is_position),
+    "page_breaks": are_breaks,
+    "cues": are_times,
 }

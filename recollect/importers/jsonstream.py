@@ -62,12 +62,12 @@ _NEXT_OBJECT_CUT = re.compile(r"[,}\]]\s{0,999}+(?:\{\s{0,999}+)?+\Z")
 _KEY_OR_BRACKET = re.compile(rf'({_STRING})(\s*+:)?|[\[\]{{}}"]', re.DOTALL)
 
 
-def _mark_undecodable(error: UnicodeError) -> tuple[str, int]:
+def mark_undecodable(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
     return _UNDECODABLE, error.end
 
 
-codecs.register_error("recollect.mark", _mark_undecodable)
+codecs.register_error("recollect.mark", mark_undecodable)
 
 
 def _parse_int(digits: str) -> int | str:
@@ -106,11 +106,11 @@ def records(entry: Entry, marks: Collection[str] = ()) -> Iterator[tuple[int, An
     `marks` are keys that identify a record after a damaged one; one of them is enough.
     """
     try:
-        with _open_text(entry) as file:
+        with open_text(entry) as file:
             window = _Window(file, _MIN_EFFORT + _SALVAGE_EFFORT * entry.size)
             yield from _records(window, frozenset(marks))
     except UNREADABLE as error:
-        yield _failure(_TRUNCATED_FILE, str(error))
+        yield failure(_TRUNCATED_FILE, str(error))
 
 
 def _records(window: _Window, marks: frozenset[str]) -> Iterator[tuple[int, Any] | Problem]:
@@ -132,7 +132,7 @@ def _records(window: _Window, marks: frozenset[str]) -> Iterator[tuple[int, Any]
             if error.at_end or not window.find_record(marks):
                 break
         else:
-            yield from [_failure(fault, where)] if fault else []
+            yield from [failure(fault, where)] if fault else []
             if fault != _TOO_DEEP:
                 yield index, value
         index += 1
@@ -140,7 +140,7 @@ def _records(window: _Window, marks: frozenset[str]) -> Iterator[tuple[int, Any]
         yield window.failure
 
 
-def _failure(reason: str, where: str) -> Problem:
+def failure(reason: str, where: str) -> Problem:
     return Problem(reason, where=where, failed=True, unit="conversations")
 
 
@@ -180,7 +180,7 @@ class _Window:
             try:
                 text = self._file.read(size)
             except UNREADABLE as error:
-                self.failure = _failure(_TRUNCATED_FILE, str(error))
+                self.failure = failure(_TRUNCATED_FILE, str(error))
         if not text:
             self._at_end = True
             return False
@@ -239,7 +239,7 @@ class _Window:
             self.grow()  # so that only a record larger than a chunk is decoded twice
         value, end = self._decode_to_separator() or self._decode()
         start, self.position = self.position, end
-        if _may_be_too_deep(self.text[start:end]) and nested_too_deeply(value):
+        if may_be_too_deep(self.text[start:end]) and nested_too_deeply(value):
             return None, _TOO_DEEP
         if self.text.find(_UNDECODABLE, start, end) < 0:
             return value, ""
@@ -280,7 +280,7 @@ class _Window:
             if not marks or not marks.isdisjoint(value):
                 return True
             self.position = end
-        self.failure = _failure("file is too damaged to continue", f"character {self.offset}")
+        self.failure = failure("file is too damaged to continue", f"character {self.offset}")
         return False
 
     def _contains_any(self, marks: frozenset[str], length: int) -> bool:
@@ -323,7 +323,7 @@ class _Window:
         raise _InvalidError(reason, cost=length, at_end=True)
 
 
-def _may_be_too_deep(text: str) -> bool:
+def may_be_too_deep(text: str) -> bool:
     """Whether a value may be nested too deeply, judged by its brackets: a cheap first test.
 
     Innermost pairs are removed a few times. Of a shallow value nothing remains, except for odd
@@ -341,7 +341,7 @@ def _may_be_too_deep(text: str) -> bool:
 def lines(entry: Entry) -> Iterator[tuple[int, Any] | Problem]:
     """The values of a JSON Lines file with their line number, and a Problem for each bad line."""
     try:
-        with _open_text(entry) as file:
+        with open_text(entry) as file:
             yield from _lines(file)
     except UNREADABLE as error:
         yield Problem(_TRUNCATED_FILE, str(error), failed=True)
@@ -391,7 +391,7 @@ def decode_fast(text: str) -> Any:
 def decode(text: str) -> Any:
     """Decode one JSON value. Raises ValueError if it is invalid or nested too deeply."""
     value = decode_fast(text)
-    if value is not None and not _may_be_too_deep(text):
+    if value is not None and not may_be_too_deep(text):
         return value
     try:
         value = _DECODER.decode(text)
@@ -399,7 +399,7 @@ def decode(text: str) -> Any:
         raise _InvalidError(_INVALID, error.msg) from None
     except RecursionError:
         raise _InvalidError(_TOO_DEEP) from None
-    if _may_be_too_deep(text) and nested_too_deeply(value):
+    if may_be_too_deep(text) and nested_too_deeply(value):
         raise _InvalidError(_TOO_DEEP)
     return value
 
@@ -432,7 +432,7 @@ def peek(entry: Entry) -> frozenset[str]:
     return frozenset(keys)
 
 
-def _open_text(entry: Entry) -> io.TextIOWrapper:
+def open_text(entry: Entry) -> io.TextIOWrapper:
     """The file as text: UTF-8 or UTF-16, without a byte-order mark, undecodable bytes marked."""
     encoding = json.detect_encoding(entry.head(4))
     if encoding == "utf-8":

@@ -70,7 +70,7 @@ _GENERIC: tuple[Format, ...] = (media, notes)
 
 def detect(entry: Entry) -> Format | None:
     """The format of a file, or None if no format claims it."""
-    return _first_claim(FORMATS, entry)
+    return first_claim(FORMATS, entry)
 
 
 def find(
@@ -92,17 +92,17 @@ def find(
             continue
         if not visit(entry.name, entry.place, entry.size):
             continue
-        format_ = _choose_format(entry, kind)
+        format_ = choose_format(entry, kind)
         if format_ is None:
             unknown += 1
         else:
             candidates.append((entry, format_))
     if not candidates:
-        raise UnknownFormat(_nothing_to_import(path, kind, reasons))
+        raise UnknownFormat(nothing_to_import(path, kind, reasons))
     candidates.sort(key=lambda candidate: (candidate[0].modified, candidate[0].name))
     has_conversations = any(format_ in CONVERSATION_FORMATS for _, format_ in candidates)
     if has_conversations and kind is None:
-        yield from _without_generic(candidates, path)
+        yield from without_generic(candidates, path)
     else:
         yield from candidates
     if unknown:
@@ -118,13 +118,13 @@ def find_conversations(
     for entry in entries(path, visit=visit):
         if isinstance(entry, Problem) or not visit(entry.name, entry.place, entry.size):
             continue
-        format_ = _first_claim(formats, entry)
+        format_ = first_claim(formats, entry)
         if format_ is not None:
             yield entry, format_
             return
 
 
-def _without_generic(
+def without_generic(
     candidates: list[tuple[Entry, Format]], path: Path
 ) -> Iterator[tuple[Entry, Format] | Problem]:
     """The candidates that are not generic, and a Problem for each format that was skipped."""
@@ -140,7 +140,7 @@ def _without_generic(
         yield Problem(reason, where=str(path), unit="files", count=count)
 
 
-def _choose_format(entry: Entry, kind: str | None) -> Format | None:
+def choose_format(entry: Entry, kind: str | None) -> Format | None:
     """The format to read a file with, given what kind the user says it is.
 
     A format that claims the file comes before one that merely accepts it.
@@ -152,14 +152,14 @@ def _choose_format(entry: Entry, kind: str | None) -> Format | None:
         kinds = ", ".join(FORMATS_BY_KIND)
         raise InvalidInput(f"Cannot import as {kind!r}. Use one of: {kinds}.")
     accepting = (f for f in formats if hasattr(f, "accepts") and f.accepts(entry))
-    return _first_claim(formats, entry) or next(accepting, None)
+    return first_claim(formats, entry) or next(accepting, None)
 
 
-def _first_claim(formats: tuple[Format, ...], entry: Entry) -> Format | None:
+def first_claim(formats: tuple[Format, ...], entry: Entry) -> Format | None:
     return next((format_ for format_ in formats if format_.claims(entry)), None)
 
 
-def _nothing_to_import(path: Path, kind: str | None, reasons: Sequence[str]) -> str:
+def nothing_to_import(path: Path, kind: str | None, reasons: Sequence[str]) -> str:
     """Why nothing can be imported. `reasons` are why files were skipped."""
     if path.is_dir() and not any(path.iterdir()):
         return f"{path} is an empty folder."

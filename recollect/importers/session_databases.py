@@ -143,7 +143,7 @@ class SessionDatabase:
                     if table.kind == MESSAGE:
                         continue
                     deleted: list[Json] = []
-                    rows = _without_deleted(_rows(db, [table]), deleted)
+                    rows = without_deleted(_rows(db, [table]), deleted)
                     if table.kind == CONVERSATION:
                         yield from self._conversations(db, table, rows, entry)
                     else:
@@ -321,7 +321,7 @@ def _details(
     return {n: f"d{number}.{quote(c)}" for n, c in names.items()}, joins
 
 
-def _without_deleted(rows: Iterator[Row], deleted: list[Json]) -> Iterator[Row]:
+def without_deleted(rows: Iterator[Row], deleted: list[Json]) -> Iterator[Row]:
     """The rows that are not deleted. The ids of the others are added to `deleted`."""
     for row in rows:
         if row.get("deleted") or row.get("trash"):

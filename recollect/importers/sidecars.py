@@ -69,23 +69,23 @@ def owner(entry: Entry) -> Entry | None:
     stem, suffix = split(entry.basename.lower())
     if suffix in TRANSCRIPTS or suffix == DESCRIPTION:
         for name in dict.fromkeys((stem, split_language(stem)[0])):
-            recording = _neighbour_with_suffix(entry, name, RECORDINGS)
+            recording = neighbour_with_suffix(entry, name, RECORDINGS)
             if recording is not None:
                 return recording
     if suffix == ".txt" or (suffix == ".md" and split(stem)[1] in images.SUFFIXES):
-        return _neighbour_with_suffix(entry, stem, images.SUFFIXES)
+        return neighbour_with_suffix(entry, stem, images.SUFFIXES)
     return None
 
 
-def _neighbour_with_suffix(entry: Entry, name: str, suffixes: Iterable[str]) -> Entry | None:
+def neighbour_with_suffix(entry: Entry, name: str, suffixes: Iterable[str]) -> Entry | None:
     """The file of this name that has one of the suffixes, in the name or added to it."""
     candidates = [name + suffix for suffix in suffixes]
     if split(name)[1] in suffixes:
         candidates.insert(0, name)
-    return _first_neighbour(entry, candidates)
+    return first_neighbour(entry, candidates)
 
 
-def _first_neighbour(entry: Entry, names: Iterable[str]) -> Entry | None:
+def first_neighbour(entry: Entry, names: Iterable[str]) -> Entry | None:
     neighbours = entry.neighbours
     return next((neighbours[name] for name in names if name in neighbours), None)
 
@@ -95,15 +95,15 @@ def _first_neighbour(entry: Entry, names: Iterable[str]) -> Entry | None:
 
 def transcript_of(recording: Entry) -> Entry | None:
     """The best transcript of a recording: without a language in its name, or else English."""
-    folder = _index(recording.neighbours)
+    folder = index(recording.neighbours)
     name = recording.basename.lower()
     if name not in folder.best:
-        ranked = sorted(_ranked_transcripts(recording, folder), key=lambda rank: rank[0])
+        ranked = sorted(ranked_transcripts(recording, folder), key=lambda rank: rank[0])
         folder.best[name] = ranked[0][1] if ranked else None
     return folder.best[name]
 
 
-def _ranked_transcripts(
+def ranked_transcripts(
     recording: Entry, folder: _Folder
 ) -> Iterator[tuple[tuple[bool, bool, int, str], Entry]]:
     full_name = recording.basename.lower()
@@ -135,7 +135,7 @@ _latest_folder = _Folder({}, {})
 """Files are read folder by folder, so one is enough."""
 
 
-def _index(files: Mapping[str, Entry]) -> _Folder:
+def index(files: Mapping[str, Entry]) -> _Folder:
     global _latest_folder
     folder = _latest_folder
     if folder.files is files:
@@ -153,11 +153,11 @@ def _index(files: Mapping[str, Entry]) -> _Folder:
 def text_of(picture: Entry) -> Entry | None:
     full_name = picture.basename.lower()
     stem = split(full_name)[0]
-    return _first_neighbour(picture, (f"{stem}.txt", f"{full_name}.txt", f"{full_name}.md"))
+    return first_neighbour(picture, (f"{stem}.txt", f"{full_name}.txt", f"{full_name}.md"))
 
 
 def description_of(entry: Entry) -> Entry | None:
     """What a downloader wrote about a recording, or about a transcript without one."""
     stem = split(entry.basename.lower())[0]
     names = (stem + DESCRIPTION, split_language(stem)[0] + DESCRIPTION)
-    return _first_neighbour(entry, names)
+    return first_neighbour(entry, names)

@@ -14,12 +14,12 @@ import io
 import os
 import threading
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TypeVar, cast
+from typing import IO, cast
 
 import apsw
 
@@ -41,8 +41,6 @@ from recollect.transfer.archive_files import (
     private_file,
     write_member,
 )
-
-T = TypeVar("T")
 
 _SCHEMA = """
 create table if not exists file (
@@ -131,32 +129,25 @@ class Archive:
 
     def seen(self) -> dict[str, tuple[Stamp, tuple[Name, ...]]]:
         """The imported files as they were then, and their conversations; without excluded files."""
-        if not self._exists():
-            return {}
-
-        def work(db: Connection) -> dict[str, tuple[Stamp, tuple[Name, ...]]]:
-            names: dict[int, list[Name]] = {}
-            for file, source, source_id in db.rows(
+        names: dict[int, list[Name]] = {}
+        query = (
+            "select id, source, seen_size, seen_at from file where excluded = '' and seen_at > 0"
+        )
+        with self._catalogue() as db:
+            for file, *name in db.rows(
                 "select file, source, source_id from holds where deleted <> 1"
             ):
-                names.setdefault(file, []).append((source, source_id))
-            rows = db.rows(
-                "select id, source, seen_size, seen_at from file "
-                "where excluded = '' and seen_at > 0"
-            )
+                names.setdefault(file, []).append((name[0], name[1]))
             return {
                 source: (Stamp(size, at), tuple(names.get(id_, ())))
-                for id_, source, size, at in rows
+                for id_, source, size, at in db.rows(query)
             }
-
-        return self._with(work)
 
     def note(
         self, source: Path, stamp: Stamp, path: str, holds: Collection[Name], excluded: str = ""
     ) -> None:
         """Record that a file was imported, or why not."""
-
-        def work(db: Connection) -> None:
+        with self._catalogue(create=True) as db:
             id_ = self._row(db, str(source), path)
             db.run(
                 "update file set seen_size = ?, seen_at = ?, excluded = ? where id = ?",
@@ -164,39 +155,32 @@ class Archive:
             )
             self._hold(db, id_, holds)
 
-        self._with(work, create=True)
-
     def left_out(self) -> list[Name]:
         """The conversations of files that were excluded."""
-        if not self._exists():
-            return []
         query = (
             "select h.source, h.source_id from holds h join file f on f.id = h.file "
             "where f.excluded <> ''"
         )
-        return self._with(lambda db: [(source, id_) for source, id_ in db.rows(query)])
+        with self._catalogue() as db:
+            return [(source, id_) for source, id_ in db.rows(query)]
 
     def deleted(self, names: Iterable[Name]) -> set[Name]:
         """Which of the conversations were deleted from the library."""
-        if not self._exists():
-            return set()
         query = "select 1 from holds where source = ? and source_id = ? and deleted = 1 limit 1"
-        return self._with(lambda db: {name for name in names if db.get(query, name)})
+        with self._catalogue() as db:
+            return {name for name in names if db.get(query, name)}
 
     # -- copies --
 
     def keep(self, source: Path, path: str, holds: Collection[Name]) -> bool:
         """Copy a file, or its new part, to `path` in the archive. Returns whether there was any."""
-
-        def work(db: Connection) -> bool:
+        with self._catalogue(create=True) as db:
             id_ = self._row(db, str(source), path)
             self._hold(db, id_, holds)
             if db.get("select 1 from holds where file = ? and deleted", (id_,)):
                 return False
             with source.open("rb") as file:
                 return self._copy(db, id_, file, log=source.suffix == ".jsonl")
-
-        return self._with(work, create=True)
 
     def _copy(self, db: Connection, id_: int, file: IO[bytes], *, log: bool) -> bool:
         """Copy a file, or what was appended since the last time. False if there is nothing new."""
@@ -215,19 +199,23 @@ class Archive:
             return False
         create_private_folder(target.parent)
         if is_continued and members < _MEMBERS:
-            self._append(target, path, stored, file, size, end)
+            with private_file(target, "r+b") as copy:
+                copy.truncate(stored)  # an interrupted append may have left more
+                copy.seek(stored)
+                self._write(copy, path, file, size, end)
             members += 1
         else:
             if exists and not is_continued and (log or end < size):
                 copies += 1
                 target.replace(older_copy(target, copies))
                 older_copy(target, copies - _COPIES).unlink(missing_ok=True)
-            self._write_whole(target, path, file, end)
+            part = target.with_name(target.name + ".part")
+            with private_file(part, "wb") as copy:
+                self._write(copy, path, file, 0, end)
+            part.replace(target)  # the old one is there until the new one is complete
             members = 1
-        if is_continued:
-            new_digest = part_digest(file, size, end, start_digest)
-        else:
-            new_digest = part_digest(file, 0, end)
+        start, before = (size, start_digest) if is_continued else (0, None)
+        new_digest = part_digest(file, start, end, before)
         now = int(datetime.now(UTC).timestamp())
         db.run(
             "update file set size = ?, digest = ?, stored = ?, members = ?, copies = ?, "
@@ -235,22 +223,6 @@ class Archive:
             (end, new_digest.digest(), target.stat().st_size, members, copies, now, id_),
         )
         return True
-
-    def _append(
-        self, target: Path, name: str, stored: int, file: IO[bytes], start: int, end: int
-    ) -> None:
-        """Append a part of a file to the first `stored` bytes of its copy."""
-        with private_file(target, "r+b") as copy:
-            copy.truncate(stored)  # an interrupted append may have left more
-            copy.seek(stored)
-            self._write(copy, name, file, start, end)
-
-    def _write_whole(self, target: Path, name: str, file: IO[bytes], end: int) -> None:
-        """Write a copy from the start. The old one is there until the new one is complete."""
-        part = target.with_name(target.name + ".part")
-        with private_file(part, "wb") as copy:
-            self._write(copy, name, file, 0, end)
-        part.replace(target)
 
     def forget(self, name: Name) -> int:
         """Delete every copy of the files that contain a conversation, and skip it from now on.
@@ -268,59 +240,49 @@ class Archive:
         return self._delete_copies(name, _UNCOPIED)
 
     def _delete_copies(self, name: Name, state: int) -> int:
-        if not self._exists():
-            return 0
-
-        def work(db: Connection) -> int:
+        with self._catalogue() as db:
             rows = db.rows(
-                "select f.id, f.path, f.stored from file f join holds h on h.file = f.id "
-                "where h.source = ? and h.source_id = ?",
+                "select f.id, f.path, f.stored, f.copies from file f "
+                "join holds h on h.file = f.id where h.source = ? and h.source_id = ?",
                 name,
             )
-            for id_, path, _ in rows:
-                self._remove(db, id_, path)
+            for id_, path, _, copies in rows:
+                target = self._target(path)
+                older = [older_copy(target, number) for number in range(1, copies + 1)]
+                for file in (target, target.with_name(target.name + ".part"), *older):
+                    file.unlink(missing_ok=True)
+                db.run(
+                    "update file set size = 0, digest = null, stored = 0, members = 0, copies = 0 "
+                    "where id = ?",
+                    (id_,),
+                )
             db.run(
                 "update holds set deleted = ? where source = ? and source_id = ? and deleted <> ?",
                 (state, *name, _DELETED),
             )
-            return sum(stored > 0 for _, _, stored in rows)
-
-        return self._with(work)
+            return sum(row[2] > 0 for row in rows)
 
     def undelete(self, names: Iterable[Name]) -> None:
         """Watch conversations again that were deleted and then imported or restored."""
-        if self._exists():
-            update = (
-                "update holds set deleted = 0 where source = ? and source_id = ? and deleted = 1"
-            )
-            self._with(lambda db: db.run_many(update, list(names)))
+        update = "update holds set deleted = 0 where source = ? and source_id = ? and deleted = 1"
+        with self._catalogue() as db:
+            db.run_many(update, list(names))
 
     # -- listing and restoring --
 
     def files(self) -> list[Archived]:
-        if not self._exists():
-            return []
-        return self._with(self._list)
-
-    def _list(self, db: Connection) -> list[Archived]:
-        rows = db.rows(
+        query = (
             "select id, source, path, size, stored, copies, archived_at from file "
             "where stored > 0 order by id"
         )
         names = "select source, source_id from holds where file = ?"
-        return [
-            Archived(
-                id_,
-                source,
-                self._target(path),
-                size,
-                stored,
-                copies,
-                datetime.fromtimestamp(at, UTC),
-                tuple(db.rows(names, (id_,))),
-            )
-            for id_, source, path, size, stored, copies, at in rows
-        ]
+        files = []
+        with self._catalogue() as db:
+            for id_, source, path, size, stored, copies, at in db.rows(query):
+                copy, when = self._target(path), datetime.fromtimestamp(at, UTC)
+                holds = tuple(db.rows(names, (id_,)))
+                files.append(Archived(id_, source, copy, size, stored, copies, when, holds))
+        return files
 
     def find(self, name: str) -> list[Archived]:
         """Files by number, conversation id or original name. Raises NotFound."""
@@ -386,9 +348,6 @@ class Archive:
 
     # -- the catalogue --
 
-    def _exists(self) -> bool:
-        return (self.folder / "catalogue.db").exists()
-
     def _target(self, path: str) -> Path:
         if is_encrypted(self.folder):
             return self.folder / f"{path}{ENCRYPTED_SUFFIX}"
@@ -435,49 +394,35 @@ class Archive:
                 (id_, *name, db.get(state, name) or 0),
             )
 
-    def _remove(self, db: Connection, id_: int, path: str) -> None:
-        target = self._target(path)
-        copies = db.get("select copies from file where id = ?", (id_,))
-        for file in (
-            target,
-            target.with_name(target.name + ".part"),
-            *(older_copy(target, n) for n in range(1, copies + 1)),
-        ):
-            file.unlink(missing_ok=True)
-        db.run(
-            "update file set size = 0, digest = null, stored = 0, members = 0, copies = 0 "
-            "where id = ?",
-            (id_,),
-        )
+    @contextmanager
+    def _catalogue(self, *, create: bool = False) -> Iterator[Connection]:
+        """A transaction. Other processes that watch the same files wait.
 
-    def _with(self, work: Callable[[Connection], T], *, create: bool = False) -> T:
-        """Run a transaction. Other processes that watch the same files wait."""
+        If there is no catalogue, and none is to be created, this is an empty one in memory.
+        """
         path = self.folder / "catalogue.db"
-        with self._turn:
+        with self._turn, ExitStack() as stack:
             try:
-                if self._db is None:
-                    if create:
-                        create_private_folder(self.folder)
+                db = self._db
+                if db is None and not create and not path.exists():
+                    db = stack.enter_context(closing(Connection(":memory:")))
+                    db.run(_SCHEMA)
+                elif db is None:
+                    create_private_folder(self.folder)
                     is_new = not path.exists()
-                    self._db = connect(path)
+                    self._db = db = connect(path)
                     if is_new:
                         protect_file(path)
-                    self._db.run(_SCHEMA)
-                with _transaction(self._db):
-                    return work(self._db)
+                    db.run(_SCHEMA)
+                db.run("begin immediate")
+                try:
+                    yield db
+                except BaseException:  # whatever happened, nothing is committed
+                    db.run("rollback")
+                    raise
+                db.run("commit")
             except apsw.Error as error:
                 raise translate_error(error, path) from error
-
-
-@contextmanager
-def _transaction(db: Connection) -> Iterator[None]:
-    db.run("begin immediate")
-    try:
-        yield
-    except BaseException:  # whatever happened, nothing is committed
-        db.run("rollback")
-        raise
-    db.run("commit")
 
 
 def check_archive(archive: Archive) -> list[str]:

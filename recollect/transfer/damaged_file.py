@@ -122,7 +122,7 @@ class Pages:
             self._file.seek((number - 1) * self.page_size)
             page = self._file.read(self.page_size).ljust(self.page_size, b"\0")
         if self._key is not None:
-            page = _decrypt(self._key, number, page)
+            page = decrypt(self._key, number, page)
         return page[: self.usable]
 
     def free_pages(self) -> set[int]:
@@ -182,7 +182,7 @@ def _checksum(data: bytes, order: str, start: tuple[int, ...]) -> tuple[int, int
     return first, second
 
 
-def _decrypt(key: bytes, number: int, page: bytes) -> bytes:
+def decrypt(key: bytes, number: int, page: bytes) -> bytes:
     """A page that was encrypted by the scheme "chacha20" of SQLite3 Multiple Ciphers.
 
     It ends with a nonce, a counter and a tag. ChaCha20 with the key of the database makes a key for
@@ -228,10 +228,11 @@ def parse_page(pages: Pages, number: int) -> TreePage | None:
     return page
 
 
-def find_rows(pages: Pages, is_row: Callable[[Sequence[int]], bool]) -> Iterator[Cell]:
-    """Where the rows are whose columns have certain serial types, wherever they are in the file.
+def find_rows(pages: Pages, table_of: Callable[[Sequence[int]], str]) -> Iterator[tuple[str, Cell]]:
+    """Where the rows of tables are in the file, by the serial types of their columns.
 
-    In a page whose list of cells is damaged, every offset is looked at.
+    `table_of` says to which table such a row belongs. In a page whose list of cells is damaged,
+    every offset is looked at.
     """
     free = pages.free_pages()
     for number in range(1, pages.count + 1):
@@ -240,20 +241,19 @@ def find_rows(pages: Pages, is_row: Callable[[Sequence[int]], bool]) -> Iterator
         page = parse_page(pages, number)
         if page is not None and page.type != TABLE_LEAF:
             continue
-        cells: set[Cell] = set()
+        rows: set[tuple[str, Cell]] = set()
         try:
             if page is None or not page.pointers:
                 raise Malformed("no list of cells")
             for offset in page.pointers:
-                types, rowid = _cell_types(page.data, offset)
-                if is_row(types):
-                    cells.add(Cell(number, offset, rowid))
+                types, rowid = cell_types(page.data, offset)
+                rows.add((table_of(types), Cell(number, offset, rowid)))
         except Malformed:
-            cells |= set(_search_page(number, pages.read(number), is_row))
-        yield from cells
+            rows |= set(search_page(number, pages.read(number), table_of))
+        yield from ((table, cell) for table, cell in rows if table)
 
 
-def _cell_types(data: bytes, offset: int) -> tuple[list[int], int]:
+def cell_types(data: bytes, offset: int) -> tuple[list[int], int]:
     """The serial types of the columns of a row, and its rowid."""
     size, rowid, position = cell_head(data, offset)
     types, end = serial_types(data, position)
@@ -262,22 +262,22 @@ def _cell_types(data: bytes, offset: int) -> tuple[list[int], int]:
     return types, rowid
 
 
-def _search_page(
-    number: int, data: bytes, is_row: Callable[[Sequence[int]], bool]
-) -> Iterator[Cell]:
+def search_page(
+    number: int, data: bytes, table_of: Callable[[Sequence[int]], str]
+) -> Iterator[tuple[str, Cell]]:
     for match in _RECORD.finditer(data):
         position = match.start()
         try:
-            types, _ = serial_types(data, position)
+            table = table_of(serial_types(data, position)[0])
         except Malformed:
             continue
-        if not is_row(types):
+        if not table:
             continue
         for offset in range(max(position - _MAX_PREFIX_BYTES, 0), position - 1):
             try:
                 if cell_head(data, offset)[2] == position:
-                    _, rowid = _cell_types(data, offset)
-                    yield Cell(number, offset, rowid)
+                    _, rowid = cell_types(data, offset)
+                    yield table, Cell(number, offset, rowid)
             except Malformed:
                 continue
 
@@ -285,17 +285,17 @@ def _search_page(
 def read_index(pages: Pages, name: str) -> Iterator[list[Value]]:
     """The entries of an index, as far as its pages can be reached and read."""
     roots: dict[Value, Value] = {}
-    for page in _tree(pages, 1, (TABLE_LEAF, TABLE_INTERIOR)):
-        for record in _records(pages, page) if page.type == TABLE_LEAF else ():
+    for page in tree(pages, 1, (TABLE_LEAF, TABLE_INTERIOR)):
+        for record in records(pages, page) if page.type == TABLE_LEAF else ():
             if len(record) > 3:  # a row of the schema: type, name, table, first page
                 roots[record[1]] = record[3]
     root = roots.get(name)
     if isinstance(root, int):
-        for page in _tree(pages, root, (INDEX_LEAF, INDEX_INTERIOR)):
-            yield from _records(pages, page)
+        for page in tree(pages, root, (INDEX_LEAF, INDEX_INTERIOR)):
+            yield from records(pages, page)
 
 
-def _tree(pages: Pages, root: int, types: tuple[int, int]) -> Iterator[TreePage]:
+def tree(pages: Pages, root: int, types: tuple[int, int]) -> Iterator[TreePage]:
     """The pages of a b-tree, as far as they can be reached."""
     pending = [root]
     visited: set[int] = set()
@@ -310,10 +310,10 @@ def _tree(pages: Pages, root: int, types: tuple[int, int]) -> Iterator[TreePage]
             pending += page.children
 
 
-def _records(pages: Pages, page: TreePage) -> Iterator[list[Value]]:
+def records(pages: Pages, page: TreePage) -> Iterator[list[Value]]:
     for pointer in page.pointers:
         try:
-            yield _read_record(pages, page, pointer)
+            yield read_record(pages, page, pointer)
         except (Malformed, ValueError):
             continue
 
@@ -323,7 +323,7 @@ def _records(pages: Pages, page: TreePage) -> Iterator[list[Value]]:
 
 def read_row(pages: Pages, cell: Cell) -> list[Value]:
     """The columns of a row. Raises Malformed."""
-    return _read_record(
+    return read_record(
         pages, TreePage(cell.page, pages.read(cell.page), TABLE_LEAF, (), []), cell[1]
     )
 
@@ -344,7 +344,7 @@ def local_bytes(usable: int, size: int, max_local: int) -> int:
     return local if local <= max_local else min_local
 
 
-def _read_record(pages: Pages, page: TreePage, offset: int) -> list[Value]:
+def read_record(pages: Pages, page: TreePage, offset: int) -> list[Value]:
     """The values of a cell. Raises Malformed."""
     data = page.data
     if page.type == INDEX_INTERIOR:
@@ -368,10 +368,10 @@ def _read_record(pages: Pages, page: TreePage, offset: int) -> list[Value]:
         parts.append(overflow[4 : 4 + remaining])
         remaining -= len(parts[-1])
         next_page = overflow[:4]
-    return _decode_record(b"".join(parts))
+    return decode_record(b"".join(parts))
 
 
-def _decode_record(payload: bytes) -> list[Value]:
+def decode_record(payload: bytes) -> list[Value]:
     types, position = serial_types(payload, 0)
     values: list[Value] = []
     for type_ in types:

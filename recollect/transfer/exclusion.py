@@ -86,7 +86,7 @@ class Exclusion:
             self._reasons[document.project] = self.matching_pattern(
                 document.project
             ) or self._marker_file(document.project)
-        reason = reason or self._reasons[document.project] or _reason_of_marker(document.passages)
+        reason = reason or self._reasons[document.project] or reason_of_marker(document.passages)
         if reason:
             self._sessions[document.source, document.source_id] = reason
         return reason
@@ -135,7 +135,7 @@ def is_agent(place: str) -> bool:
     return name.startswith("agent-") or parent == "subagents" or grandparent == "chats"
 
 
-def _reason_of_marker(passages: Iterable[Passage]) -> str:
+def reason_of_marker(passages: Iterable[Passage]) -> str:
     for passage in passages:
         if passage.role in ("user", "system"):
             for marker in MARKERS:
@@ -150,16 +150,16 @@ def _reason_of_marker(passages: Iterable[Passage]) -> str:
 def without_private(document: Document) -> Document:
     """The document with every private span replaced: in messages, title and metadata."""
     # Most documents have none: everything but the contents is searched at once.
-    values = [document.title, document.metadata, *map(_other_values, document.passages)]
-    if not any(_OPEN in passage.content for passage in document.passages) and not _has(values):
+    values = [document.title, document.metadata, *map(other_values, document.passages)]
+    if not any(_OPEN in passage.content for passage in document.passages) and not has(values):
         return document
     title = without_private_text(document.title)
     if _OPEN in title:  # it is the start of a message, so it may contain a span without its end
         title = title[: title.index(_OPEN)] + PRIVATE
     passages = []
     for passage in document.passages:
-        if _OPEN in passage.content or _has(_other_values(passage)):
-            metadata, attachments, citations = map(_clean, _other_values(passage))
+        if _OPEN in passage.content or has(other_values(passage)):
+            metadata, attachments, citations = map(clean, other_values(passage))
             passage = passage._replace(
                 content=without_private_text(passage.content),
                 metadata=metadata,
@@ -167,11 +167,11 @@ def without_private(document: Document) -> Document:
                 citations=citations,
             )
         passages.append(passage)
-    metadata = _clean(document.metadata)
+    metadata = clean(document.metadata)
     return replace(document, title=title, metadata=metadata, passages=tuple(passages))
 
 
-def _other_values(passage: Passage) -> tuple[Any, ...]:
+def other_values(passage: Passage) -> tuple[Any, ...]:
     return (passage.metadata, passage.attachments, passage.citations)
 
 
@@ -192,29 +192,29 @@ def without_private_json(line: bytes) -> bytes:
     return line
 
 
-def _has(value: Any) -> bool:
+def has(value: Any) -> bool:
     """Whether any text in a JSON value contains the mark. Writing it as JSON is the fastest way."""
     try:
         return _OPEN.encode() in orjson.dumps(value, dict)
     except orjson.JSONEncodeError:  # it contains what only Python can represent
-        return _is_in(value)
+        return is_in(value)
 
 
-def _is_in(value: Any) -> bool:
+def is_in(value: Any) -> bool:
     if isinstance(value, str):
         return _OPEN in value
     if isinstance(value, Mapping):
-        return any(_is_in(item) or _is_in(key) for key, item in value.items())
-    return isinstance(value, (list, tuple)) and any(map(_is_in, value))
+        return any(is_in(item) or is_in(key) for key, item in value.items())
+    return isinstance(value, (list, tuple)) and any(map(is_in, value))
 
 
-def _clean(value: Any) -> Any:
+def clean(value: Any) -> Any:
     if isinstance(value, str):
         return without_private_text(value)
     if isinstance(value, Mapping):
-        return {_clean(key): _clean(item) for key, item in value.items()}
+        return {clean(key): clean(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(map(_clean, value))
+        return type(value)(map(clean, value))
     return value
 
 

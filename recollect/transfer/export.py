@@ -27,17 +27,17 @@ _RULE = "=" * 50
 
 def as_json(document: Document) -> dict[str, Json]:
     """The whole document, ready for `json.dumps`."""
-    return _finite(export_shape(document))  # type: ignore[no-any-return]
+    return finite(export_shape(document))  # type: ignore[no-any-return]
 
 
-def _finite(value: Json) -> Json:
+def finite(value: Json) -> Json:
     """Plain JSON values; infinities and NaN become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return value
 
 
@@ -103,7 +103,7 @@ def as_text(document: Document) -> str:
         _RULE,
         "",
     ]
-    for passage in _visible_messages(document):
+    for passage in visible_messages(document):
         lines.append(f"{(passage.role or 'unknown').upper()}: {passage.content}")
         if passage.model:
             lines.append(f"  (Model: {passage.model})")
@@ -112,7 +112,7 @@ def as_text(document: Document) -> str:
 
 
 def as_markdown(document: Document) -> str:
-    messages = _visible_messages(document)
+    messages = visible_messages(document)
     lines = [
         f"# {document.title}",
         "",
@@ -131,7 +131,7 @@ def as_markdown(document: Document) -> str:
     return "\n".join(lines)
 
 
-def _visible_messages(document: Document) -> list[Passage]:
+def visible_messages(document: Document) -> list[Passage]:
     return [
         passage
         for passage in document.canonical

@@ -98,10 +98,10 @@ class _Match:
 def preview(store: Store, selection: Selection, progress: Progress | None = None) -> ForgetReport:
     """Count what a selection matches, with examples. Changes nothing."""
     report = ForgetReport(done=False)
-    for match in _matches(store, selection, progress):
-        _count(report, match)
+    for match in matches(store, selection, progress):
+        count(report, match)
     if selection.is_text_only:
-        report.earlier_versions = store.delete_undo_states(_state_matcher(selection), dry_run=True)
+        report.earlier_versions = store.delete_undo_states(state_matcher(selection), dry_run=True)
     return report
 
 
@@ -112,7 +112,7 @@ def forget(
     report = ForgetReport(done=True)
     if selection.is_text_only:
         selection.validate()
-        report.earlier_versions = store.delete_undo_states(_state_matcher(selection))
+        report.earlier_versions = store.delete_undo_states(state_matcher(selection))
     batch: list[_Match] = []
 
     def forget_batch() -> None:
@@ -123,10 +123,10 @@ def forget(
             report.archived_files += delete(name)
         store.forget([match.removal for match in batch])
         for match in batch:
-            _count(report, match)
+            count(report, match)
         batch.clear()
 
-    for match in _matches(store, selection, progress):
+    for match in matches(store, selection, progress):
         batch.append(match)
         size = sum(len(match.passages) for match in batch)
         if len(batch) >= _MAX_BATCH_DOCUMENTS or size >= _MAX_BATCH_PASSAGES:
@@ -140,10 +140,10 @@ def forget(
 # -- matching ---
 
 
-def _matches(store: Store, selection: Selection, progress: Progress | None) -> Iterator[_Match]:
+def matches(store: Store, selection: Selection, progress: Progress | None) -> Iterator[_Match]:
     selection.validate()
     matcher = _Matcher(selection)
-    _require_existing(store, selection)
+    require_existing(store, selection)
     total = store.size()
     examined = 0
     filter = Filter(
@@ -164,7 +164,7 @@ def _matches(store: Store, selection: Selection, progress: Progress | None) -> I
             progress("Searching", min(examined, total), total)
 
 
-def _require_existing(store: Store, selection: Selection) -> None:
+def require_existing(store: Store, selection: Selection) -> None:
     """Raise NotFound if an id is unknown: a wrong id must not look like success."""
     for id_ in selection.conversations:
         store.header(id_)
@@ -204,7 +204,7 @@ class _Matcher:
 
     def _matching_passages(self, document: Document) -> Iterator[Passage]:
         selection = self._selection
-        first, last = _span(document, selection)
+        first, last = span(document, selection)
         for passage in document.passages:
             if selection.messages and identifier(passage.id) not in selection.messages:
                 continue
@@ -256,7 +256,7 @@ class _Matcher:
         return tuple(key for key, value in document.metadata.items() if self._is_in(value))
 
 
-def _span(document: Document, selection: Selection) -> tuple[float, float]:
+def span(document: Document, selection: Selection) -> tuple[float, float]:
     """The first and last position of a span."""
     if selection.first is None or selection.last is None:
         return float("-inf"), float("inf")
@@ -313,7 +313,7 @@ def _text_matcher(selection: Selection) -> Callable[[str], bool]:
     return contains
 
 
-def _state_matcher(selection: Selection) -> Callable[[str], bool]:
+def state_matcher(selection: Selection) -> Callable[[str], bool]:
     """The same for the JSON of a state that undoing an import would restore."""
     contains = _text_matcher(selection)
     return lambda state: any(map(contains, _texts(json.loads(state))))
@@ -338,7 +338,7 @@ def _compile(pattern: str) -> Any:
 # -- the report ---
 
 
-def _count(report: ForgetReport, match: _Match) -> None:
+def count(report: ForgetReport, match: _Match) -> None:
     document = match.document
     number = len(match.passages)
     if document.kind != CONVERSATION:
@@ -358,10 +358,10 @@ def _count(report: ForgetReport, match: _Match) -> None:
         if number:
             counts[name] = counts.get(name, 0) + number
     if len(report.examples) < _EXAMPLES:
-        report.examples.append(_example(match))
+        report.examples.append(example(match))
 
 
-def _example(match: _Match) -> Example:
+def example(match: _Match) -> Example:
     document = match.document
     passage = Passage("", None, document.title, created_at=document.updated_at)
     message_id = None

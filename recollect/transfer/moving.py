@@ -73,7 +73,7 @@ def move(
         )
     source.join_move()
     target.join_move()
-    if _is_same(source, target):
+    if is_same(source, target):
         raise InvalidInput(f"FROM and TO are the same library: {source.path}.")
     closure = source.closure()
     if closure is not None:  # an earlier call was interrupted after that
@@ -85,18 +85,18 @@ def move(
         if remove:
             _remove(source, target, closure)
         return MoveResult(contents, False, remove, closed=True)
-    existing = _existing_copy(source, target)
+    existing = existing_copy(source, target)
     if existing is not None:
         if remove:
             source.remove_library(existing)
         return MoveResult(existing, False, remove)
     report = progress or ignore_progress
     try:
-        _copy(source, target, report)
-        _copy_changes(source, target)
-        closure = _hand_over(source, target, address if switch or remove else "")
+        copy(source, target, report)
+        copy_changes(source, target)
+        closure = hand_over(source, target, address if switch or remove else "")
     except DamagedLibrary as error:
-        raise _damaged_source(source, error) from error
+        raise damaged_source(source, error) from error
     contents = _open(target)
     if remove:
         _remove(source, target, closure)
@@ -149,7 +149,7 @@ def abort(target: Store) -> None:
     target.remove_library()
 
 
-def _damaged_source(source: Store, error: DamagedLibrary) -> DamagedLibrary:
+def damaged_source(source: Store, error: DamagedLibrary) -> DamagedLibrary:
     """An error that names what is damaged."""
     reason = next(iter(source.verify().damaged), reason_of(error))
     return DamagedLibrary(
@@ -159,7 +159,7 @@ def _damaged_source(source: Store, error: DamagedLibrary) -> DamagedLibrary:
     )
 
 
-def _is_same(source: Store, target: Store) -> bool:
+def is_same(source: Store, target: Store) -> bool:
     """Whether two places are one library: then a marker set in one appears in the other."""
     token = secrets.randbelow(1 << 31)
     target.set_marker(_TWIN, token)
@@ -169,7 +169,7 @@ def _is_same(source: Store, target: Store) -> bool:
         target.set_marker(_TWIN, None)
 
 
-def _existing_copy(source: Store, target: Store) -> Contents | None:
+def existing_copy(source: Store, target: Store) -> Contents | None:
     """The contents of the target, if it is already a complete copy of the source."""
     if target.get_marker(MOVING) is not None or source.size() != target.size():
         return None
@@ -177,7 +177,7 @@ def _existing_copy(source: Store, target: Store) -> Contents | None:
     return contents if source.export_batches() == contents else None
 
 
-def _copy(source: Store, target: Store, report: Progress) -> None:
+def copy(source: Store, target: Store, report: Progress) -> None:
     """Copy a snapshot of the source, and compare the copy with it."""
     correction: str | None = None
     for _ in range(_ROUNDS):
@@ -196,10 +196,10 @@ def _copy(source: Store, target: Store, report: Progress) -> None:
         contents = source.export_batches(receive)
         if target.export_batches(read_back) == contents:
             return
-    raise _different(source, correction)
+    raise different(source, correction)
 
 
-def _different(source: Store, correction: str | None) -> RecollectError:
+def different(source: Store, correction: str | None) -> RecollectError:
     detail = f": {correction}" if correction else ""
     return RecollectError(
         f"The copy of {source.path} differs from it and could not be corrected{detail}. "
@@ -207,26 +207,26 @@ def _different(source: Store, correction: str | None) -> RecollectError:
     )
 
 
-def _copy_changes(source: Store, target: Store) -> None:
+def copy_changes(source: Store, target: Store) -> None:
     """Copy what changed in the meantime, until little is left."""
     for _ in range(_PASSES):
-        count = source.export_changes(target.fingerprints(), _receiver(source, target))
+        count = source.export_changes(target.fingerprints(), receiver(source, target))
         if count <= _FEW_BLOCKS:
             return
 
 
-def _receiver(source: Store, target: Store) -> Callable[[Batch], None]:
+def receiver(source: Store, target: Store) -> Callable[[Batch], None]:
     """A function that copies a batch to the target, and compares what is stored there."""
 
     def receive(batch: Batch) -> None:
         correction = target.import_batch(batch)
         if target.rows_in_range(batch) != list(batch.rows):
-            raise _different(source, correction)
+            raise different(source, correction)
 
     return receive
 
 
-def _hand_over(source: Store, target: Store, address: str) -> Closure | None:
+def hand_over(source: Store, target: Store, address: str) -> Closure | None:
     """Copy the last changes while nobody can write to the source.
 
     With an address, the source is closed. Then the reason is returned.
@@ -247,10 +247,10 @@ def _hand_over(source: Store, target: Store, address: str) -> Closure | None:
     seconds = LIMITS.write_wait_seconds / 3
     for _ in range(_ATTEMPTS):
         with suppress(StoreBusy):
-            receive = _receiver(source, target)
+            receive = receiver(source, target)
             source.export_changes(target.fingerprints(), receive, close, seconds)
             return closure
-        _copy_changes(source, target)
+        copy_changes(source, target)
     raise RecollectError(
         f"{source.path} changes faster than it can be copied. Stop some of the programs that write "
         "to it, then run the same command again."

@@ -55,25 +55,25 @@ def redact(store: Store, report: bool = False, progress: Progress | None = None)
     total = store.size()
     done = 0
     for document in store.iter_documents(Filter(kinds=KINDS, hidden=True)):
-        leak = _find_leak(document)
+        leak = find_leak(document)
         if leak is not None:
             redaction.documents.append(leak)
             if not report:
-                store.revise(document.id, _without_secrets)
+                store.revise(document.id, without_secrets)
         done += len(document.passages)
         if progress is not None:
             progress("Redacting", min(done, total), total)
     if not report:
-        redaction.states = store.delete_undo_states(_has_secrets)
+        redaction.states = store.delete_undo_states(has_secrets)
     return redaction
 
 
-def _without_secrets(document: Document) -> Document:
+def without_secrets(document: Document) -> Document:
     clean, _ = redact_document(document)
     return clean
 
 
-def _find_leak(document: Document) -> Leak | None:
+def find_leak(document: Document) -> Leak | None:
     clean, secrets = redact_document(document)
     if not secrets:
         return None
@@ -84,7 +84,7 @@ def _find_leak(document: Document) -> Leak | None:
     return Leak(document.id, document.kind, clean.title, dict(secrets), messages)
 
 
-def _has_secrets(state: str) -> bool:
+def has_secrets(state: str) -> bool:
     secrets: SecretCounts = Counter()
     redact_value(json.loads(state), secrets)
     return bool(secrets)

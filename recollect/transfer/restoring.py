@@ -28,7 +28,7 @@ def parse_item(item: Document | Mapping[str, Any]) -> Iterator[Document | Proble
         yield item
         return
     try:
-        yield from _read(dict(item))
+        yield from read(dict(item))
     except (TypeError, ValueError, RecursionError) as error:
         where = ""
         if isinstance(item, Mapping):
@@ -38,7 +38,7 @@ def parse_item(item: Document | Mapping[str, Any]) -> Iterator[Document | Proble
 
 def parse_export(export: dict[str, Any], kind: str = "conversation") -> Document:
     """The one document in an export, read by the same code as an imported file."""
-    records = _read(export)
+    records = read(export)
     for record in records:
         if isinstance(record, Problem) and record.failed:
             raise InvalidInput(
@@ -52,7 +52,7 @@ def parse_export(export: dict[str, Any], kind: str = "conversation") -> Document
     return documents[0]
 
 
-def _read(item: dict[str, Any]) -> list[Document | Problem]:
+def read(item: dict[str, Any]) -> list[Document | Problem]:
     data = json.dumps(plain(item)).encode()
     return list(own.read(Entry("export.json", len(data), lambda: io.BytesIO(data))))
 

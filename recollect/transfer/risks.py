@@ -110,7 +110,7 @@ def _findings(document: Document, passage: Passage, risks: tuple[str, ...]) -> I
             severity = _severity(document, passage, instruction, len(instructions))
             excerpt = _excerpt(passage.content, instruction.start, instruction.end)
             if instruction.text:
-                excerpt = f"hidden: {_mask(instruction.text[: 2 * _EXCERPT])}"
+                excerpt = f"hidden: {mask(instruction.text[: 2 * _EXCERPT])}"
             yield _finding(document, passage, (INSTRUCTION, instruction.kind, severity), excerpt)
 
 
@@ -135,7 +135,7 @@ def _finding(
         *what,
         document.id,
         passage.id if document.kind == CONVERSATION else None,
-        _mask(document.title),
+        mask(document.title),
         document.project,
         document.source,
         passage.created_at or document.updated_at,
@@ -157,7 +157,7 @@ def _excerpt(text: str, start: int, end: int) -> str:
     return " ".join(printable(part).split())
 
 
-def _mask(text: str) -> str:
+def mask(text: str) -> str:
     clean, _ = redact_text(text)
     return " ".join(printable(clean).split())
 

@@ -127,15 +127,14 @@ def has_shape(types: Sequence[int], table: str) -> bool:
 
 def find_table_rows(pages: Pages) -> tuple[list[Cell], list[Cell]]:
     """Where the rows of documents and of messages are."""
-    documents: list[Cell] = []
-    messages: list[Cell] = []
-    for cell in find_rows(pages, lambda t: has_shape(t, "passage") or has_shape(t, "document")):
-        try:
-            count = len(read_row(pages, cell))
-        except Malformed:
-            continue
-        (messages if count == len(table_columns("passage")) else documents).append(cell)
-    return sorted(documents), sorted(messages)
+    cells: dict[str, list[Cell]] = {"document": [], "passage": []}
+
+    def table_of(types: Sequence[int]) -> str:
+        return next((table for table in cells if has_shape(types, table)), "")
+
+    for table, cell in find_rows(pages, table_of):
+        cells[table].append(cell)
+    return sorted(cells["document"]), sorted(cells["passage"])
 
 
 def read_columns(pages: Pages, cell: Cell, table: str) -> Row:
@@ -147,7 +146,7 @@ def read_columns(pages: Pages, cell: Cell, table: str) -> Row:
 class Message(NamedTuple):
     """A message that can be read."""
 
-    key: int
+    cell: Cell
     document: int
     id: str
     position: int
@@ -171,16 +170,16 @@ def read_message(pages: Pages, cell: Cell, codec: Codec) -> Message | None:
         row["id"] = unpack_id(id_) if isinstance(id_, bytes) else id_
         row["parent"] = unpack_id(parent) if isinstance(parent, bytes) else parent
         columns = tuple(row[name] for name in PASSAGE_COLUMNS)
-        is_altered = not _is_intact(columns)
+        is_altered = not is_intact(columns)
         if is_altered:
             row = dict(zip(PASSAGE_COLUMNS, columns, strict=True)) | {
                 name: row[name] for name in ("document", "shared")
             }
-            _clear_invalid(row)
+            clear_invalid(row)
             passage = decode_passage(tuple(row[name] for name in PASSAGE_COLUMNS))
             columns = passage_row(passage, row["position"], bool(row["canonical"]))
         return Message(
-            cell.rowid,
+            cell,
             row["document"],
             str(columns[PASSAGE_COLUMNS.index("id")]),
             row["position"],
@@ -193,7 +192,7 @@ def read_message(pages: Pages, cell: Cell, codec: Codec) -> Message | None:
         return None
 
 
-def _is_intact(columns: tuple[Any, ...]) -> bool:
+def is_intact(columns: tuple[Any, ...]) -> bool:
     try:
         return matches_digest(columns)
     except ValueError:  # damaged JSON
@@ -206,7 +205,7 @@ def read_document(pages: Pages, cell: Cell) -> tuple[Row, bool] | None:
         row = read_columns(pages, cell, "document")
     except Malformed:
         return None
-    is_valid = not _clear_invalid(row)
+    is_valid = not clear_invalid(row)
     if row["kind"] not in (*KINDS, OBSERVATION):
         row["kind"] = CONVERSATION
         is_valid = False
@@ -216,7 +215,7 @@ def read_document(pages: Pages, cell: Cell) -> tuple[Row, bool] | None:
     return row, is_valid
 
 
-def _clear_invalid(row: Row) -> bool:
+def clear_invalid(row: Row) -> bool:
     """Clear fields that are not valid JSON or dates, and replace bytes that are not UTF-8.
 
     Returns whether there were any.
@@ -239,17 +238,6 @@ def _clear_invalid(row: Row) -> bool:
 # -- rescue ------------------------------------------------------------------
 
 
-class _Found(NamedTuple):
-    """A message that can be read, without its text."""
-
-    cell: Cell
-    document: int
-    id: str
-    position: int
-    canonical: bool
-    is_altered: bool
-
-
 @dataclass(slots=True)
 class _Expected:
     """What the indexes of the file list."""
@@ -268,7 +256,7 @@ def rescue(source: Path, target: Store, progress: Progress | None = None) -> Sal
 
     The file is not changed. No program may write to it meanwhile.
     """
-    before = _stamp(source)
+    before = stamp(source)
     with Pages(source) as pages:
         documents, messages = find_table_rows(pages)
         if not documents and not messages:
@@ -279,7 +267,7 @@ def rescue(source: Path, target: Store, progress: Progress | None = None) -> Sal
         work.add_lost_documents()
         work.write()
         report = work.report(str(source))
-    if _stamp(source) != before:
+    if stamp(source) != before:
         raise RecollectError(
             f"{source} was written to while it was read. Stop the programs that use it, remove the "
             "new library and run the same command again."
@@ -288,7 +276,7 @@ def rescue(source: Path, target: Store, progress: Progress | None = None) -> Sal
     return report
 
 
-def _stamp(source: Path) -> list[tuple[int, int]]:
+def stamp(source: Path) -> list[tuple[int, int]]:
     paths = (source, source.with_name(f"{source.name}-wal"))
     return [(p.stat().st_size, p.stat().st_mtime_ns) for p in paths if p.exists()]
 
@@ -299,11 +287,12 @@ class _Rescue:
         self._target = target
         self._progress = progress
         self._codec = Codec()
-        self._expected = _read_expected(pages)
+        self._expected = read_expected(pages)
         self._documents: dict[int, Row] = {}
         self._altered_documents: list[str] = []
-        self._messages: dict[tuple[int, str], _Found] = {}
-        """By document and id. Digests do not cover keys, so these may be wrong."""
+        self._messages: dict[tuple[int, str], Message] = {}
+        """By document and id, without their columns. Digests do not cover keys, so these may be
+        wrong."""
         self._observations = {
             key for key, (kind, _, _) in self._expected.kinds.items() if kind == OBSERVATION
         }
@@ -336,15 +325,15 @@ class _Rescue:
                 continue
             # If the document or the id are damaged, the index may have them.
             document, id_ = message.document, message.id
-            expected = self._expected.messages.get(message.key, (document, id_))
+            expected = self._expected.messages.get(cell.rowid, (document, id_))
             if document not in self._documents:
                 document = expected[0]
             if message.is_altered and expected[0] == document:
                 id_ = expected[1]
             other = self._messages.get((document, id_))
             if document not in self._observations and (other is None or other.is_altered):
-                self._messages[document, id_] = _Found(
-                    cell, document, id_, message.position, message.canonical, message.is_altered
+                self._messages[document, id_] = message._replace(
+                    document=document, id=id_, columns=()
                 )
 
     def add_lost_documents(self) -> None:
@@ -371,7 +360,7 @@ class _Rescue:
     def write(self) -> None:
         """Write everything with new keys, because the old ones may be damaged."""
         found = sorted(self._messages.values(), key=lambda message: message.cell.rowid)
-        by_document: dict[int, list[tuple[int, _Found]]] = defaultdict(list)
+        by_document: dict[int, list[tuple[int, Message]]] = defaultdict(list)
         for key, message in enumerate(found, 1):
             by_document[message.document].append((key, message))
         positions: dict[int, int] = {}
@@ -399,7 +388,7 @@ class _Rescue:
         self._write_rows("passage", self._message_rows(found, new_keys, positions))
 
     def _message_rows(
-        self, found: Sequence[_Found], new_keys: Mapping[int, int], positions: Mapping[int, int]
+        self, found: Sequence[Message], new_keys: Mapping[int, int], positions: Mapping[int, int]
     ) -> Iterator[tuple[Any, ...]]:
         for key, place in enumerate(found, 1):
             message = read_message(self._pages, place.cell, self._codec)
@@ -484,7 +473,7 @@ def _unique(names: set[tuple[str, str]], group: str, name: str) -> str:
     return unique
 
 
-def _read_expected(pages: Pages) -> _Expected:
+def read_expected(pages: Pages) -> _Expected:
     def entries(index: str, *types: type | tuple[type, ...]) -> Iterator[list[Any]]:
         for values in read_index(pages, index):
             if len(values) == len(types) and all(map(isinstance, values, types)):

@@ -51,13 +51,13 @@ class RecollectChatMessageHistory(BaseChatMessageHistory):
         return [_message(passage) for passage in self._session.passages()]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        self._session.add(map(_session_item, messages))
+        self._session.add(map(session_item, messages))
 
     def clear(self) -> None:
         self._session.clear()
 
 
-def _session_item(message: BaseMessage) -> SessionItem:
+def session_item(message: BaseMessage) -> SessionItem:
     item: Any = json.loads(json.dumps(message_to_dict(message), default=str))
     role = _ROLES.get(
         message.type.removesuffix("MessageChunk").lower(), str(getattr(message, "role", "user"))

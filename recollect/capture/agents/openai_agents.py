@@ -51,7 +51,7 @@ class RecollectSession:
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         await asyncio.to_thread(
-            self._session.add, [_session_item(cast(Mapping[str, Any], item)) for item in items]
+            self._session.add, [session_item(cast(Mapping[str, Any], item)) for item in items]
         )
 
     async def pop_item(self) -> TResponseInputItem | None:
@@ -62,7 +62,7 @@ class RecollectSession:
         await asyncio.to_thread(self._session.clear)
 
 
-def _session_item(item: Mapping[str, Any]) -> SessionItem:
+def session_item(item: Mapping[str, Any]) -> SessionItem:
     fields = dict(item)
     (message,) = chat_messages([fields]) or [{"role": "user"}]
     role = "system" if message["role"] == "developer" else str(message["role"])

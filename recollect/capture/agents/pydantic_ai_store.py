@@ -77,7 +77,7 @@ class RecollectConversationStore(ConversationStore):
         if there is None:
             return None
         with suppress(RecollectError):  # it may be deleted meanwhile
-            return _parse_record(self._library.summary(there).metadata)
+            return parse_record(self._library.summary(there).metadata)
         return None
 
     def _records_in(self, scope: str | None) -> list[ConversationRecord]:
@@ -85,7 +85,7 @@ class RecollectConversationStore(ConversationStore):
         filter_, at, total = Filter(sources=(SOURCE,)), 0, 1
         while at < total:
             page, total = self._library.conversation_page(filter_, limit=_PAGE, offset=at)
-            records += filter(None, (_parse_record(summary.metadata) for summary in page))
+            records += filter(None, (parse_record(summary.metadata) for summary in page))
             at += _PAGE
         mine = [record for record in records if scope is None or record.scope == scope]
         return sorted(mine, key=lambda record: record.updated_at, reverse=True)
@@ -158,11 +158,11 @@ class RecollectConversationStore(ConversationStore):
             with suppress(RecollectError):
                 messages = self._library.conversation(document).messages
                 there = {message.id: message for message in messages}
-                return _chain(there, head, limit)
+                return chain(there, head, limit)
         raise LookupError(head)
 
 
-def _chain(there: dict[str, Passage], head: str, limit: int | None) -> list[ConversationEntry]:
+def chain(there: dict[str, Passage], head: str, limit: int | None) -> list[ConversationEntry]:
     entries: list[ConversationEntry] = []
     at: str | None = head
     while at is not None and (limit is None or len(entries) < limit):
@@ -183,7 +183,7 @@ def _passage(entry: ConversationEntry) -> Passage:
     )
 
 
-def _parse_record(metadata: Any) -> ConversationRecord | None:
+def parse_record(metadata: Any) -> ConversationRecord | None:
     return _RECORDS.validate_python(metadata[_RECORD]) if _RECORD in metadata else None
 
 

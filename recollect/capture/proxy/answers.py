@@ -148,11 +148,11 @@ class _PlainBody:
             self._data += data
 
     def answer(self, complete: bool) -> Answer | None:
-        value = _parse_object(self._data)
+        value = parse_object(self._data)
         if value is None:
             return None if complete else self._partial_answer()
         if isinstance(value.get("output"), list):
-            return _response_answer(value["output"], value)
+            return response_answer(value["output"], value)
         items = [as_mapping(choice) for choice in as_list(value.get("choices"))][:_MAX_CHOICES]
         choices = [
             Choice(
@@ -163,7 +163,7 @@ class _PlainBody:
             for place, choice in enumerate(items)
             if isinstance(choice.get("message"), dict)
         ]
-        return _make_answer(choices, value, is_complete=True)
+        return make_answer(choices, value, is_complete=True)
 
     def _partial_answer(self) -> Answer | None:
         """The text of an answer that was interrupted."""
@@ -225,7 +225,7 @@ class _EventStream:
         if event.strip() == b"[DONE]":
             self.has_ended = True
             return
-        chunk = _parse_object(event)
+        chunk = parse_object(event)
         if chunk is not None:
             self._add_chunk(chunk)
 
@@ -258,14 +258,14 @@ class _EventStream:
             fields = {"status": "in_progress", **self._fields}
             if self._has_error or self.is_full:
                 fields["status"] = "failed"
-            return _response_answer(items, fields)
+            return response_answer(items, fields)
         choices = [
             Choice(index, pieces.message(), pieces.finish_reason)
             for index, pieces in sorted(self._choices.items())
         ]
         has_finished = bool(choices) and all(choice.finish_reason for choice in choices)
         is_complete = (self.has_ended or has_finished) and not self._has_error and not self.is_full
-        return _make_answer(choices, self._fields, is_complete=is_complete)
+        return make_answer(choices, self._fields, is_complete=is_complete)
 
 
 @dataclass(slots=True)
@@ -293,13 +293,13 @@ class _ItemPieces:
         return [item for _, item in sorted((items | self.done).items())]
 
 
-def _response_answer(items: list[Json], fields: Mapping[str, Json]) -> Answer | None:
+def response_answer(items: list[Json], fields: Mapping[str, Json]) -> Answer | None:
     """The answer in the output of the Responses API: one message."""
     messages = [m for m in chat_messages(items) if m["role"] == "assistant"]
     reason = as_mapping(fields.get("incomplete_details")).get("reason") or fields.get("status")
     choices = [Choice(0, message, as_text(reason) or None) for message in messages[:1]]
     is_complete = fields.get("status") in (None, "completed", "incomplete")
-    return _make_answer(choices, fields, is_complete=is_complete)
+    return make_answer(choices, fields, is_complete=is_complete)
 
 
 @dataclass(slots=True)
@@ -390,7 +390,7 @@ class _CallPieces:
         return {"id": self.id, "type": self.kind, self.kind: inner}
 
 
-def _make_answer(
+def make_answer(
     choices: list[Choice], fields: Mapping[str, Json], *, is_complete: bool
 ) -> Answer | None:
     nonempty = [c for c in choices if any(c.message[name] for name in c.message if name != "role")]
@@ -407,7 +407,7 @@ def _make_answer(
     )
 
 
-def _parse_object(data: bytes | bytearray) -> dict[str, Json] | None:
+def parse_object(data: bytes | bytearray) -> dict[str, Json] | None:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):

@@ -83,14 +83,14 @@ class Recorder:
         turns = parse_turns(request.messages)
         if not turns:
             return None
-        history = _History(turns, _chain_hashes(turns))
+        history = _History(turns, chain_hashes(turns))
         if request.session is not None:
-            conversation = _create_conversation(library, turns, request)
+            conversation = create_conversation(library, turns, request)
             start = history.find(library, conversation)
             if start is None:
                 start = history.find_tail(library, conversation)
         else:
-            start = _find_response(library, request.previous_response) or history.find(library)
+            start = find_response(library, request.previous_response) or history.find(library)
             if start is not None:
                 conversation = start.conversation
             else:
@@ -117,7 +117,7 @@ class Recorder:
             branch = link_parts(turn.passages, id_, recording.parent)
             metadata = {**branch[-1].metadata, **answer_metadata(answer, choice)}
             branch[-1] = branch[-1]._replace(metadata=metadata)
-            passages += _with_times(branch, now + timedelta(milliseconds=number))
+            passages += with_times(branch, now + timedelta(milliseconds=number))
         passages = [passage._replace(model=answer.model or None) for passage in passages]
         library.add_messages(recording.conversation, [*recording.passages, *passages])
         return ids
@@ -150,7 +150,7 @@ class Recorder:
                 if is_retry and now - unanswered.at < _RETRY_SECONDS:
                     unanswered.is_active = True
                     return unanswered.conversation
-        conversation = _create_conversation(library, history.turns, request)
+        conversation = create_conversation(library, history.turns, request)
         with self._lock:
             self._unanswered[key] = _Unanswered(conversation, now)
             self._unanswered.move_to_end(key)
@@ -221,8 +221,8 @@ class _History:
             return None
         if total <= _TAIL and stored[0].id == CLIENT_PREFIX + self.chains[numbers[0]]:
             return None  # both begin alike
-        request_messages = [_comparable(self.turns[number].passages[-1]) for number in numbers]
-        position, length = _find_overlap([_comparable(p) for p in stored], request_messages)
+        request_messages = [comparable(self.turns[number].passages[-1]) for number in numbers]
+        position, length = find_overlap([comparable(p) for p in stored], request_messages)
         if not length:
             last = stored[-1]
             return _Start(conversation, 0, last.id, hash_of_id(last.id))
@@ -237,7 +237,7 @@ class _History:
         chains = self.chains
         last_chain = chains[-1]
         if start.chain is not None:
-            new_chains = _chain_hashes(self.turns[start.turn :], start.chain)
+            new_chains = chain_hashes(self.turns[start.turn :], start.chain)
             chains = [*self.chains[: start.turn], *new_chains]
             last_chain = [start.chain, *new_chains][-1]
         ids = [system_prompt_id(conversation, turn) for turn in self.turns if turn.is_system]
@@ -257,11 +257,11 @@ class _History:
                     continue
             passages += link_parts(turn.passages, id_, parent)
             parent = id_
-        new = tuple(_with_times(passages, datetime.now(UTC)))
+        new = tuple(with_times(passages, datetime.now(UTC)))
         return Recording(user, conversation, new, last_chain, parent)
 
 
-def _find_response(library: Library, response: str | None) -> _Start | None:
+def find_response(library: Library, response: str | None) -> _Start | None:
     """Start after a response that was recorded in one of the latest conversations."""
     if response is None:
         return None
@@ -275,7 +275,7 @@ def _find_response(library: Library, response: str | None) -> _Start | None:
     return None
 
 
-def _chain_hashes(turns: Sequence[Turn], start: str = "") -> list[str]:
+def chain_hashes(turns: Sequence[Turn], start: str = "") -> list[str]:
     """For each turn, the hash of it and of everything before it. System prompts do not count."""
     hashes: list[str] = []
     current = start
@@ -289,11 +289,11 @@ def _chain_hashes(turns: Sequence[Turn], start: str = "") -> list[str]:
 _Comparable = tuple[str | None, str, str]
 
 
-def _comparable(passage: Passage) -> _Comparable:
+def comparable(passage: Passage) -> _Comparable:
     return passage.role, passage.type, passage.content.strip()
 
 
-def _find_overlap(stored: Sequence[_Comparable], request: Sequence[_Comparable]) -> tuple[int, int]:
+def find_overlap(stored: Sequence[_Comparable], request: Sequence[_Comparable]) -> tuple[int, int]:
     """The last position of the longest beginning of `request` in `stored`, and its length.
 
     A repeated user message proves nothing: the beginning must contain an answer or reach the end of
@@ -313,7 +313,7 @@ def _find_overlap(stored: Sequence[_Comparable], request: Sequence[_Comparable])
     return best
 
 
-def _create_conversation(library: Library, turns: Sequence[Turn], request: ChatRequest) -> str:
+def create_conversation(library: Library, turns: Sequence[Turn], request: ChatRequest) -> str:
     """The conversation of the session; a new one if there is none."""
     if request.session is not None:
         existing = library.find_session(request.session)
@@ -327,7 +327,7 @@ def _create_conversation(library: Library, turns: Sequence[Turn], request: ChatR
     return library.ensure_conversation(conversation).id
 
 
-def _with_times(passages: Sequence[Passage], start: datetime) -> list[Passage]:
+def with_times(passages: Sequence[Passage], start: datetime) -> list[Passage]:
     """The passages, each a microsecond after the one before, so that times give their order."""
     return [
         passage._replace(created_at=start + timedelta(microseconds=number))

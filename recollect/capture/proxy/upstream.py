@@ -108,7 +108,7 @@ class Upstream:
         try:
             return await self._open_client().send(request, stream=True)
         except httpx.TransportError as error:
-            raise _no_answer(error) from error
+            raise no_answer(error) from error
 
     async def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
         """The raw body of a response as it arrives. Raises NoAnswer. Closes the response."""
@@ -118,7 +118,7 @@ class Upstream:
             async for data in response.aiter_raw():
                 yield data
         except httpx.TransportError as error:
-            raise _no_answer(error) from error
+            raise no_answer(error) from error
         finally:
             await response.aclose()
 
@@ -141,7 +141,7 @@ class Upstream:
             blocked = _BLOCKED_REQUEST_HEADERS | connection_headers
             if key not in blocked and not key.startswith(_BLOCKED_REQUEST_PREFIXES):
                 headers.append((name, value))
-        headers.append((b"Accept-Encoding", _readable_encodings(encodings).encode()))
+        headers.append((b"Accept-Encoding", readable_encodings(encodings).encode()))
         if self._server.key:
             headers = [(name, value) for name, value in headers if name.lower() != b"api-key"]
             headers.append((b"Authorization", f"Bearer {self._server.key}".encode()))
@@ -180,7 +180,7 @@ class Upstream:
         return self._client
 
 
-def _no_answer(error: httpx.TransportError) -> NoAnswer:
+def no_answer(error: httpx.TransportError) -> NoAnswer:
     import httpx
 
     if isinstance(error, httpx.ReadTimeout):
@@ -210,7 +210,7 @@ def _connection_headers(headers: RawHeaders) -> set[str]:
     return {token.strip().lower() for value in values for token in value.split(",")}
 
 
-def _readable_encodings(accept_encoding: str) -> str:
+def readable_encodings(accept_encoding: str) -> str:
     """The encodings that the client accepts and that can be recorded."""
     names = [part.strip() for part in accept_encoding.split(",")]
     readable = [n for n in names if n.partition(";")[0].strip().lower() in READABLE_ENCODINGS]

@@ -35,7 +35,7 @@ def import_queue(inbox: Inbox, log: Log) -> None:
                 return
             items = [item for item in inbox.claim() if item[0] not in failures]
             for name, record in items:
-                if _import_item(inbox, record, log):
+                if import_item(inbox, record, log):
                     inbox.remove(name)
                 else:
                     failures.add(name)
@@ -44,7 +44,7 @@ def import_queue(inbox: Inbox, log: Log) -> None:
             return
 
 
-def _import_item(inbox: Inbox, record: dict[str, Any], log: Log) -> bool:
+def import_item(inbox: Inbox, record: dict[str, Any], log: Log) -> bool:
     """Import one transcript. Returns False if it should be tried again."""
     transcript = Path(record["transcript"])
     try:
@@ -53,13 +53,13 @@ def _import_item(inbox: Inbox, record: dict[str, Any], log: Log) -> bool:
             return True
         user = str(record.get("user") or default_user())
         with open(user=user, background=False) as library:
-            is_complete = _import_file(library, transcript, log)
+            is_complete = import_file(library, transcript, log)
             seen = library.archive.seen()
             folder = transcript.resolve().with_suffix("")
             for agent in sorted(folder.glob("subagents/agent-*.jsonl")):
                 if str(agent) not in seen or seen[str(agent)][0] != Stamp.of(agent):
-                    _import_file(library, agent, log)
-            _index(library, inbox, now=record.get("event") == "session-end")
+                    import_file(library, agent, log)
+            index(library, inbox, now=record.get("event") == "session-end")
     except (RecollectError, OSError) as error:
         log(f"import: {transcript}: {error}; will retry after the next turn")
         return False
@@ -69,7 +69,7 @@ def _import_item(inbox: Inbox, record: dict[str, Any], log: Log) -> bool:
     return is_complete
 
 
-def _import_file(library: Library, transcript: Path, log: Log) -> bool:
+def import_file(library: Library, transcript: Path, log: Log) -> bool:
     events = import_transcript(library, transcript)
     for event in events:
         if event.kind == "failed":
@@ -78,7 +78,7 @@ def _import_file(library: Library, transcript: Path, log: Log) -> bool:
     return kinds != {"failed"} or str(transcript.resolve()) in library.archive.seen()
 
 
-def _index(library: Library, inbox: Inbox, *, now: bool) -> None:
+def index(library: Library, inbox: Inbox, *, now: bool) -> None:
     """Observe and embed what is new: at the end of a session, and every few minutes during it."""
     if INDEXING.get() == "manual":
         return

@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int | None:
     """Run a hook. Returns None if the user asked for help."""
     if "-h" in arguments or "--help" in arguments:
         return None
-    event = _parse_arguments(arguments)
+    event = parse_arguments(arguments)
     if event is None:
         # Exit status 2 would tell the agent that it must not stop.
         sys.stderr.write(
@@ -49,13 +49,13 @@ def main(arguments: list[str]) -> int | None:
 
             import_queue(inbox(), log)
         else:
-            _handle(event)
+            handle(event)
     except Exception as error:  # a hook must never disturb the agent that runs it
         log(f"{event}: {error!r}")
     return 0
 
 
-def _parse_arguments(arguments: list[str]) -> str | None:
+def parse_arguments(arguments: list[str]) -> str | None:
     """The event, or None if the arguments are wrong.
 
     --home and --user go into the environment, for this process and the one that it starts.
@@ -81,7 +81,7 @@ def _parse_arguments(arguments: list[str]) -> str | None:
     return None
 
 
-def _handle(event: str) -> None:
+def handle(event: str) -> None:
     if sys.stdin is None or sys.stdin.isatty():
         sys.stderr.write(
             f"recollect hook {event} expects JSON from an agent on its standard input.\n"
@@ -91,28 +91,28 @@ def _handle(event: str) -> None:
     if not isinstance(details, dict):
         raise ValueError("the agent's input is not a JSON object")
     if event == "session-start":
-        _start_session(details)
+        start_session(details)
     else:
-        _queue_transcript(details, event)
+        queue_transcript(details, event)
 
 
 # -- session start ----------------------------------------------------------
 
 
-def _start_session(details: dict[str, Any]) -> None:
-    tokens = _digest_tokens()
+def start_session(details: dict[str, Any]) -> None:
+    tokens = digest_tokens()
     if tokens > 0:
-        with _time_limit(DIGEST_SECONDS):
-            text = _digest(details, tokens)
+        with time_limit(DIGEST_SECONDS):
+            text = digest(details, tokens)
         if text:
             output = {"hookEventName": "SessionStart", "additionalContext": text}
             sys.stdout.write(json.dumps({"hookSpecificOutput": output}))
             sys.stdout.flush()
     if inbox().items():
-        _start_import()
+        start_import()
 
 
-def _digest_tokens() -> int:
+def digest_tokens() -> int:
     from recollect.errors import InvalidInput
     from recollect.settings import DIGEST_TOKENS
 
@@ -123,7 +123,7 @@ def _digest_tokens() -> int:
         return DIGEST_TOKENS.default
 
 
-def _digest(details: dict[str, Any], tokens: int) -> str:
+def digest(details: dict[str, Any], tokens: int) -> str:
     from recollect.model.documents import Document
     from recollect.places import open_existing
     from recollect.transfer.exclusion import configured_exclusion
@@ -149,7 +149,7 @@ def _digest(details: dict[str, Any], tokens: int) -> str:
 
 
 @contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
     """Exit if a busy library or an unreachable server would delay the session."""
     import threading
 
@@ -170,7 +170,7 @@ def _time_limit(seconds: float) -> Iterator[None]:
 # -- end of a turn -----------------------------------------------------------------
 
 
-def _queue_transcript(details: dict[str, Any], event: str) -> None:
+def queue_transcript(details: dict[str, Any], event: str) -> None:
     transcript = details.get("transcript_path")
     if not isinstance(transcript, str) or not transcript.endswith(_TRANSCRIPTS):
         raise ValueError("the agent's input has no transcript_path")
@@ -178,7 +178,7 @@ def _queue_transcript(details: dict[str, Any], event: str) -> None:
     from recollect.settings import USER
 
     inbox().put(transcript, user=USER.get(), event=event)
-    _start_import()
+    start_import()
 
 
 def inbox() -> Inbox:
@@ -187,7 +187,7 @@ def inbox() -> Inbox:
     return Inbox(str(home() / SPOOL))
 
 
-def _start_import() -> None:
+def start_import() -> None:
     """Start a process that imports what is queued, unless one is running."""
     queue = inbox()
     with queue.lock() as is_free:

@@ -89,7 +89,7 @@ class Inbox:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         file = os.open(self._path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            yield _try_lock(file)
+            yield try_lock(file)
         finally:
             os.close(file)  # this releases the lock
 
@@ -103,7 +103,7 @@ class Inbox:
         return os.path.join(self.folder, name)  # noqa: PTH118
 
 
-def _try_lock(file: int) -> bool:
+def try_lock(file: int) -> bool:
     try:
         if sys.platform == "win32":
             import msvcrt

@@ -344,7 +344,7 @@ def changes(roots: Sequence[Path], stop: Stop) -> Iterator[Collection[Path] | No
             stop.wait(1.0)
             continue
         try:
-            for batch in _batches([root for root, _ in present], stop):
+            for batch in batches([root for root, _ in present], stop):
                 yield batch
                 if _present(roots) != present:
                     break
@@ -353,7 +353,7 @@ def changes(roots: Sequence[Path], stop: Stop) -> Iterator[Collection[Path] | No
             stop.wait(1.0)
 
 
-def _batches(roots: Sequence[Path], stop: Stop) -> Iterator[Collection[Path] | None]:
+def batches(roots: Sequence[Path], stop: Stop) -> Iterator[Collection[Path] | None]:
     from watchfiles import watch
 
     is_first = True

@@ -83,13 +83,13 @@ def claims(entry: Entry) -> bool:
 
 @contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    return convert_records(entry, ("mapping",), _conversation)
+    return convert_records(entry, ("mapping",), conversation)
 
 
 # -- conversations -----------------------------------------------------------
 
 
-def _conversation(record: Any, where: str) -> Iterator[Document | Problem]:
+def conversation(record: Any, where: str) -> Iterator[Document | Problem]:
     title = string_or_none(record.get("title")) or ""
     nodes = record.get("mapping")
     source_id = _source_id(record)
@@ -139,7 +139,7 @@ class _Tree:
         self.nearest_passage: dict[str, str | None] = {}
         """For every node: itself if it has a message, or else its nearest ancestor that has one."""
         self.skipped: Counter[str] = Counter()
-        order, cycles = _reading_order(nodes)
+        order, cycles = reading_order(nodes)
         if cycles:
             self.skipped[_CYCLE] = cycles
         for node_id, parent_id in order.items():
@@ -158,7 +158,7 @@ class _Tree:
                 self.skipped[EMPTY_MESSAGE] += 1
 
 
-def _reading_order(nodes: Nodes) -> tuple[dict[str, str | None], int]:
+def reading_order(nodes: Nodes) -> tuple[dict[str, str | None], int]:
     """Every node with its parent, depth first, and the number of cycles that were broken."""
     parents = _parents(nodes)
     children: dict[str | None, list[str]] = {}
@@ -166,14 +166,14 @@ def _reading_order(nodes: Nodes) -> tuple[dict[str, str | None], int]:
         children.setdefault(parent, []).append(node_id)
     for parent, siblings in children.items():
         if len(siblings) > 1:
-            _sort_siblings(siblings, nodes, parent)
+            sort_siblings(siblings, nodes, parent)
     order: dict[str, str | None] = {}
-    _descend(children.get(None, ()), children, order)
+    descend(children.get(None, ()), children, order)
     cycles = 0
     if len(order) < len(parents):
         for node_id in parents:
             if node_id not in order:
-                _descend([_node_on_cycle(node_id, parents)], children, order)
+                descend([node_on_cycle(node_id, parents)], children, order)
                 cycles += 1
     return order, cycles
 
@@ -200,7 +200,7 @@ def _children(node: Any) -> list[str]:
     return [child for child in as_list(node.get("children")) if isinstance(child, str)]
 
 
-def _sort_siblings(siblings: list[str], nodes: Nodes, parent: str | None) -> None:
+def sort_siblings(siblings: list[str], nodes: Nodes, parent: str | None) -> None:
     """Sort by the parent's list of children, then by time."""
     ranks = {child: rank for rank, child in enumerate(_children(nodes.get(parent or "")))}
 
@@ -214,7 +214,7 @@ def _sort_siblings(siblings: list[str], nodes: Nodes, parent: str | None) -> Non
     siblings.sort(key=sort_key)
 
 
-def _descend(
+def descend(
     roots: Iterable[str],
     children: dict[str | None, list[str]],
     order: dict[str, str | None],
@@ -228,7 +228,7 @@ def _descend(
             stack.extend([(child, node_id) for child in reversed(children.get(node_id, ()))])
 
 
-def _node_on_cycle(node_id: str, parents: dict[str, str | None]) -> str:
+def node_on_cycle(node_id: str, parents: dict[str, str | None]) -> str:
     """The first node that is met twice on the way up from a node."""
     visited: set[str | None] = set()
     current: str | None = node_id
@@ -272,10 +272,10 @@ def _passage(
         parent=parent,
         created_at=moment(message.get("create_time")),
         updated_at=moment(message.get("update_time")),
-        visibility="hidden" if _is_hidden(content_type, role, message, metadata) else "all",
+        visibility="hidden" if is_hidden(content_type, role, message, metadata) else "all",
         attachments=attachments,
         citations=tuple(citations),
-        metadata=_message_metadata(node_id, message, metadata, content),
+        metadata=message_metadata(node_id, message, metadata, content),
     )
 
 
@@ -294,7 +294,7 @@ def _type(
     return "message", None
 
 
-def _is_hidden(
+def is_hidden(
     content_type: str | None, role: str | None, message: dict[str, Any], metadata: dict[str, Any]
 ) -> bool:
     return bool(
@@ -305,7 +305,7 @@ def _is_hidden(
     )
 
 
-def _message_metadata(
+def message_metadata(
     node_id: str, message: dict[str, Any], metadata: dict[str, Any], content: Any
 ) -> dict[str, Any]:
     fields = other_fields(message, _MESSAGE_FIELDS)

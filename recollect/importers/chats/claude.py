@@ -88,7 +88,7 @@ def _record(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
         notes = list(_project(record))
         yield from notes or (Problem("project without text", where, False, unit),)
     elif not keys.isdisjoint(_MEMORY):
-        notes = list(_memory(record))
+        notes = list(memory(record))
         yield from notes or (Problem("memory without text", where, False, unit),)
     else:
         yield Problem(EMPTY_CONVERSATION, where, failed="uuid" not in keys, unit="conversations")
@@ -148,11 +148,11 @@ def _passages(
     ancestors = Ancestors(parents, parts_by_message)
     for uuid, parts in parts_by_message.items():
         parent = ancestors.nearest(parents[uuid])
-        passages += _link_parts(parts, uuid, parent)
+        passages += link_parts(parts, uuid, parent)
     return passages, skipped
 
 
-def _link_parts(parts: list[Passage], uuid: str, parent: str | None) -> Iterator[Passage]:
+def link_parts(parts: list[Passage], uuid: str, parent: str | None) -> Iterator[Passage]:
     """The parts of one message, each the parent of the next. The last has the message's id."""
     has_thinking = False
     for number, part in enumerate(parts, 1):
@@ -187,7 +187,7 @@ def _message(message: dict[str, Any], default_model: str | None) -> list[Passage
     attachments = [file for file in as_list(message.get("attachments")) if isinstance(file, dict)]
     files = [other_fields(file, _EXTRACTED) for file in attachments]
     files += as_list(message.get("files"))
-    texts, others, unknown = _blocks(message.get("content"), template)
+    texts, others, unknown = blocks(message.get("content"), template)
     parts = []
     for file in attachments:  # the text of a file is context, not the user's own words
         extracted = string_or_none(file.get("extracted_content")) or ""
@@ -218,7 +218,7 @@ def _message(message: dict[str, Any], default_model: str | None) -> list[Passage
     return parts
 
 
-def _blocks(content: Any, template: Passage) -> tuple[list[Block], list[Passage], list[Any]]:
+def blocks(content: Any, template: Passage) -> tuple[list[Block], list[Passage], list[Any]]:
     """The blocks of visible text, the others as passages, and those without any text."""
     texts: list[Block] = []
     others: list[Passage] = []
@@ -232,7 +232,7 @@ def _blocks(content: Any, template: Passage) -> tuple[list[Block], list[Passage]
         if block.get("type") == "text":
             texts.append(block)
             continue
-        part = _block_passage(block, template)
+        part = block_passage(block, template)
         if part is not None:
             others.append(part)
         elif block.get("type") != "token_budget":
@@ -240,16 +240,16 @@ def _blocks(content: Any, template: Passage) -> tuple[list[Block], list[Passage]
     return texts, others, unknown
 
 
-def _block_passage(block: Block, template: Passage) -> Passage | None:
+def block_passage(block: Block, template: Passage) -> Passage | None:
     """A block that is not visible text, as a passage; None if it has no text."""
-    readers = {"thinking": _thinking, "tool_use": _tool_use, "tool_result": _tool_result}
-    part = readers.get(str(block.get("type")), _other_block)(block, template)
+    readers = {"thinking": thinking, "tool_use": tool_use, "tool_result": tool_result}
+    part = readers.get(str(block.get("type")), other_block)(block, template)
     if part is None:
         return None
     return part._replace(created_at=moment(block.get("start_timestamp")) or template.created_at)
 
 
-def _thinking(block: Block, template: Passage) -> Passage | None:
+def thinking(block: Block, template: Passage) -> Passage | None:
     text = string_or_none(block.get("thinking"))
     if not text:
         text = join_texts(summary.get("summary") for summary in as_list(block.get("summaries")))
@@ -259,7 +259,7 @@ def _thinking(block: Block, template: Passage) -> Passage | None:
     return template._replace(type="thinking", content=text, metadata=metadata)
 
 
-def _tool_use(block: Block, template: Passage) -> Passage | None:
+def tool_use(block: Block, template: Passage) -> Passage | None:
     arguments = block.get("input")
     metadata = other_fields(block, {"type", "name", "input"})
     is_file = isinstance(arguments, dict) and any(
@@ -279,7 +279,7 @@ def _tool_use(block: Block, template: Passage) -> Passage | None:
     )
 
 
-def _tool_result(block: Block, template: Passage) -> Passage | None:
+def tool_result(block: Block, template: Passage) -> Passage | None:
     items = block.get("content")
     if not isinstance(items, list):
         items = [items]
@@ -293,7 +293,7 @@ def _tool_result(block: Block, template: Passage) -> Passage | None:
             files.append(item)
         if isinstance(item, dict) and "url" in item:
             citations.append(other_fields(item, {"text", "type"}))
-    text = join_texts(texts) or _display_text(block)
+    text = join_texts(texts) or display_text(block)
     if is_blank(text) and not files:
         return None
     return template._replace(
@@ -308,8 +308,8 @@ def _tool_result(block: Block, template: Passage) -> Passage | None:
     )
 
 
-def _other_block(block: Block, template: Passage) -> Passage | None:
-    text = join_texts(_item_texts(block)) or _display_text(block)
+def other_block(block: Block, template: Passage) -> Passage | None:
+    text = join_texts(_item_texts(block)) or display_text(block)
     if is_blank(text):
         return None
     return template._replace(type="context", content=text, metadata=other_fields(block, {"text"}))
@@ -320,7 +320,7 @@ def _item_texts(item: Any) -> list[str]:
     return [value for value in values if isinstance(value, str) and value]
 
 
-def _display_text(block: Block) -> str:
+def display_text(block: Block) -> str:
     display = block.get("display_content")
     text = display.get("text") if isinstance(display, dict) else None
     return string_or_none(text) or ""
@@ -355,11 +355,11 @@ def _project(record: dict[str, Any]) -> Iterator[Document]:
         yield _note(note, text, created_at, doc.get("updated_at"))
 
 
-def _memory(record: dict[str, Any]) -> Iterator[Document]:
+def memory(record: dict[str, Any]) -> Iterator[Document]:
     account = f"memory:{record.get('account_uuid') or 'unknown'}"
     metadata = other_fields(record, {*_MEMORY, "updated_at"})
     for key in sorted(_MEMORY):
-        for name, text in _memories(key, record.get(key)):
+        for name, text in memories(key, record.get(key)):
             if is_blank(text):
                 continue
             memory_id, title = account, "Claude's memory"
@@ -371,16 +371,16 @@ def _memory(record: dict[str, Any]) -> Iterator[Document]:
             yield _note(note, text, None, record.get("updated_at"))
 
 
-def _memories(name: str, value: Any) -> Iterator[tuple[str, str]]:
+def memories(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """The texts in a value of any depth, each with its path."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _memories(f"{name}:{key}", item)
+            yield from memories(f"{name}:{key}", item)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _memories(f"{name}:{number}", item)
+            yield from memories(f"{name}:{number}", item)
 
 
 def _note(note: Document, text: str, created_at: Any, updated_at: Any) -> Document:

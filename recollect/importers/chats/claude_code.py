@@ -95,11 +95,11 @@ def claims(entry: Entry) -> bool:
     head = head_text(entry)
     records = first_records(head)
     if records:
-        return any(map(_is_record, records))
+        return any(map(is_record, records))
     return "\n" not in head and all(key.search(head) for key in _KEYS_IN_LONG_LINE)
 
 
-def _is_record(record: dict[str, Json]) -> bool:
+def is_record(record: dict[str, Json]) -> bool:
     if "payload" in record or "projectHash" in record:
         return False
     if "sessionId" in record:
@@ -230,7 +230,7 @@ class _Session:
         thread = self._thread(node, record)
         if thread and node.continues(thread[-1]):
             text = node.passages.pop(0).content
-            thread[-1].passages[-1] = _append_text(thread[-1].passages[-1], text)
+            thread[-1].passages[-1] = append_text(thread[-1].passages[-1], text)
         thread.append(node)
 
     def _fill(self, node: _Node, record: dict[str, Json]) -> None:
@@ -275,7 +275,7 @@ class _Session:
         if record.get("subtype") == "away_summary":
             category = _SUMMARY
         elif content.lstrip().startswith(_COMMANDS + _OUTPUTS):
-            category = _user_category(content)
+            category = user_category(content)
         passages.add_text(content, category)
         return passages.finish()
 
@@ -322,7 +322,7 @@ class _Session:
     def documents(self) -> Iterator[Document | Problem]:
         session, is_empty = self._session_id(), True
         for agent, nodes in self._threads.items():
-            _drop_repeated_prompts(nodes)
+            drop_repeated_prompts(nodes)
             tree = _Tree(nodes)
             for _ in range(tree.replays):
                 self._tally.skip("record replayed by compaction")
@@ -368,7 +368,7 @@ class _Session:
         return next((summary for leaf, summary in summaries if leaf in self._uuids), "")
 
 
-def _drop_repeated_prompts(nodes: Sequence[_Node]) -> None:
+def drop_repeated_prompts(nodes: Sequence[_Node]) -> None:
     """Empty the records of queued prompts that a later record repeats."""
     prompts: Counter[str] = Counter()
     delivered: Counter[str] = Counter()
@@ -462,7 +462,7 @@ class _RecordPassages:
             return _SUMMARY
         if self.record.get("isMeta") is True:
             return _HIDDEN_CONTEXT
-        return _user_category(text)
+        return user_category(text)
 
     def _add(
         self,
@@ -503,7 +503,7 @@ class _RecordPassages:
     def _join_continuations(self) -> None:
         if self._continuations:
             text = "\n\n".join(self._continuations)
-            self._passages[-1] = _append_text(self._passages[-1], text)
+            self._passages[-1] = append_text(self._passages[-1], text)
             self._continuations = []
 
     def finish(self) -> list[Passage]:
@@ -520,11 +520,11 @@ class _RecordPassages:
         return self._passages
 
 
-def _append_text(passage: Passage, text: str) -> Passage:
+def append_text(passage: Passage, text: str) -> Passage:
     return passage._replace(content=f"{passage.content}\n\n{text}")
 
 
-def _user_category(content: str) -> _Category:
+def user_category(content: str) -> _Category:
     """The category of text in a `user` record, judged by how it begins."""
     start = content.lstrip()
     if start.startswith(_OUTPUTS):
@@ -566,7 +566,7 @@ class _Tree:
         self._parents: dict[str, str | None] = {}
         """The parent of every passage."""
         self.replays = 0
-        for node in _parents_first(nodes):
+        for node in parents_first(nodes):
             self._append(node)
 
     def passages(self) -> list[Passage]:
@@ -619,7 +619,7 @@ class _Tree:
         return self._originals.setdefault((parent, time, content), node.id)
 
 
-def _parents_first(nodes: Sequence[_Node]) -> list[_Node]:
+def parents_first(nodes: Sequence[_Node]) -> list[_Node]:
     """File order, but every record after its parent. Cycles come last."""
     ids = {node.id for node in nodes}
     waiting: dict[str, list[_Node]] = {}

@@ -116,10 +116,10 @@ _TOOL_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def claims(entry: Entry) -> bool:
-    return _schema(entry) != ""
+    return schema(entry) != ""
 
 
-def _schema(entry: Entry) -> str:
+def schema(entry: Entry) -> str:
     """Which of the two files this is: "rollout" or "exec"; empty if none."""
     name = entry.basename.lower()
     if not name.endswith((".jsonl", ".json")):
@@ -136,12 +136,12 @@ def _schema(entry: Entry) -> str:
         if isinstance(record.get("payload"), dict):
             if type_ in _ROLLOUT_TYPES:
                 return "rollout"
-        elif _is_flat_header(record) or (name.startswith("rollout-") and type_ in _FLAT_TYPES):
+        elif is_flat_header(record) or (name.startswith("rollout-") and type_ in _FLAT_TYPES):
             return "rollout"
     return ""
 
 
-def _is_flat_header(record: Mapping[str, Json]) -> bool:
+def is_flat_header(record: Mapping[str, Json]) -> bool:
     """Whether this is the first line of a file of the first versions."""
     if "type" in record or not {"id", "timestamp"} <= record.keys():
         return False
@@ -151,7 +151,7 @@ def _is_flat_header(record: Mapping[str, Json]) -> bool:
 @contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
     tally = Tally(entry.name)
-    reader = (_Events if _schema(entry) == "exec" else _Rollout)(entry, tally)
+    reader = (_Events if schema(entry) == "exec" else _Rollout)(entry, tally)
     if entry.basename.lower().endswith(".jsonl"):
         records = jsonstream.lines(entry)
     else:
@@ -170,7 +170,7 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
     yield from tally.problems()
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
     """An id made from the content of something that has none."""
     whole = hashlib.sha256()
     for part in parts:
@@ -236,7 +236,7 @@ class _Rollout:
         if isinstance(payload, dict):
             self._add(as_text(record.get("type")), payload, record)
         # A line of the first versions is an item, or the header without a type.
-        elif "payload" not in record and _is_flat_header(record):
+        elif "payload" not in record and is_flat_header(record):
             self.metas.append(record)
         elif "payload" not in record and ("type" in record or "role" in record):
             self._add_item(record, record)
@@ -260,7 +260,7 @@ class _Rollout:
         elif type_ == "compacted":
             # The summary that replaced the history so far, which is before it in the file.
             summary = Passage("", "system", "", type="summary")
-            self._add_drafts(_with_texts(summary, [as_text(payload.get("message"))]), record)
+            self._add_drafts(with_texts(summary, [as_text(payload.get("message"))]), record)
         else:
             self.tally.skip("record type", type_)
 
@@ -271,13 +271,13 @@ class _Rollout:
         if type_ == "message" or (not type_ and "role" in item):
             self._add_drafts(_message(item), record)
         elif type_ == "reasoning":
-            self._add_drafts(_reasoning(item), record)
+            self._add_drafts(reasoning(item), record)
         elif type_ == "agent_message":
             # From another agent: in the place of a prompt, but not written by the user.
             texts = [as_text(block.get("text")) for block in content_blocks(item.get("content"))]
             author = as_text(item.get("author")) or None
             message = Passage("", "user", "", type="context", author=author)
-            message = message._replace(metadata=_strings(item, ("id", "recipient")))
+            message = message._replace(metadata=strings(item, ("id", "recipient")))
             text = "\n".join(texts)
             if text.strip():
                 self._add_drafts(iter([_Draft(message._replace(content=text))]), record)
@@ -301,13 +301,13 @@ class _Rollout:
             text = unfold_json(arguments)
         else:
             text = as_lines(arguments or next(inputs, ""))
-        metadata = _strings(item, ("call_id", "status", "namespace"))
+        metadata = strings(item, ("call_id", "status", "namespace"))
         passage = Passage("", "assistant", text, "tool_call", tool=name)
         return _Draft(passage._replace(attachments=files, metadata=metadata), call)
 
     def _output(self, item: Mapping[str, Json]) -> _Draft:
         call = as_text(item.get("call_id"))
-        content, files, metadata = _output_text(item.get("output", item.get("tools", "")))
+        content, files, metadata = output_text(item.get("output", item.get("tools", "")))
         if call:
             metadata["call_id"] = call
         tool = self.tools.get(call) or as_text(item.get("name")) or None
@@ -327,13 +327,13 @@ class _Rollout:
                 self.steps.append(_Turn(turn))
         elif type_ == "user_message":
             files = tuple(linked_file("image", url) for url in as_list(event.get("images")))
-            self._add_drafts(_user_message([message], files, {}), record, is_event=True)
+            self._add_drafts(user_message([message], files, {}), record, is_event=True)
         elif type_ == "agent_message":
-            drafts = _with_texts(Passage("", "assistant", ""), [message])
+            drafts = with_texts(Passage("", "assistant", ""), [message])
             self._add_drafts(drafts, record, is_event=True)
         elif type_ in ("agent_reasoning", "agent_reasoning_raw_content"):
             thinking = Passage("", "assistant", "", type="thinking")
-            drafts = _with_texts(thinking, [as_text(event.get("text"))])
+            drafts = with_texts(thinking, [as_text(event.get("text"))])
             self._add_drafts(drafts, record, is_event=True)
         else:
             self.tally.skip("event without text of its own")
@@ -433,8 +433,8 @@ class _Rollout:
             if step.kind == ("user", "message"):
                 before_prompts.append(head)
                 if not has_turn_id:
-                    scope = _digest(scope, passage.content)
-            key = _digest(scope, str(passage.role), passage.type, step.call, passage.content)
+                    scope = digest(scope, passage.content)
+            key = digest(scope, str(passage.role), passage.type, step.call, passage.content)
             id_ = f"{key}:{repetitions[key]}" if repetitions[key] else key
             repetitions[key] += 1
             passages.append(passage._replace(id=id_, parent=head))
@@ -452,7 +452,7 @@ def _title(passages: list[Passage]) -> str:
 # -- items -------------------------------------------------------------------
 
 
-def _strings(item: Mapping[str, Json], keys: tuple[str, ...]) -> dict[str, Json]:
+def strings(item: Mapping[str, Json], keys: tuple[str, ...]) -> dict[str, Json]:
     return {key: item[key] for key in keys if isinstance(item.get(key), str)}
 
 
@@ -461,20 +461,20 @@ def _message(item: Mapping[str, Json]) -> Iterator[_Draft]:
     blocks = content_blocks(item.get("content"))
     texts = [as_text(block.get("text")) for block in blocks]
     files = tuple(file for file in map(parse_file, blocks) if file)
-    metadata = _strings(item, ("id", "phase"))
+    metadata = strings(item, ("id", "phase"))
     if role == "assistant":
         message = Passage("", role, "", attachments=files, metadata=metadata)
-        yield from _with_texts(message, texts)
+        yield from with_texts(message, texts)
     elif role == "user":
-        yield from _user_message(texts, files, metadata)
+        yield from user_message(texts, files, metadata)
     else:
         visibility = "hidden" if role in ("developer", "system") else "all"
         context = Passage("", "system", "", type="context", visibility=visibility)
         context = context._replace(attachments=files, metadata={**metadata, "role": role})
-        yield from _with_texts(context, texts)
+        yield from with_texts(context, texts)
 
 
-def _user_message(
+def user_message(
     texts: list[str], files: tuple[Json, ...], metadata: Mapping[str, Json]
 ) -> Iterator[_Draft]:
     """A message of the user: first what Codex added to it, then the user's own words."""
@@ -482,19 +482,19 @@ def _user_message(
     typed = [text for text in texts if not text.lstrip().startswith(_ADDED_BY_CODEX)]
     is_command = any(text.lstrip().startswith(_SHELL_COMMAND) for text in typed)
     context = Passage("", "user", "", type="context", metadata=dict(metadata))
-    yield from _with_texts(context._replace(visibility="hidden"), added)
+    yield from with_texts(context._replace(visibility="hidden"), added)
     type_ = "context" if is_command else "message"
-    yield from _with_texts(context._replace(type=type_, attachments=files), typed)
+    yield from with_texts(context._replace(type=type_, attachments=files), typed)
 
 
-def _with_texts(template: Passage, texts: list[str]) -> Iterator[_Draft]:
+def with_texts(template: Passage, texts: list[str]) -> Iterator[_Draft]:
     """A draft of the texts, unless there is neither text nor a file."""
     text = "\n".join(text for text in texts if text)
     if text.strip() or template.attachments:
         yield _Draft(template._replace(content=text))
 
 
-def _reasoning(item: Mapping[str, Json]) -> Iterator[_Draft]:
+def reasoning(item: Mapping[str, Json]) -> Iterator[_Draft]:
     parts = [*as_list(item.get("summary")), *as_list(item.get("content"))]
     texts = [as_text(part) or as_text(as_mapping(part).get("text")) for part in parts]
     text = "\n\n".join(text for text in texts if text)
@@ -503,7 +503,7 @@ def _reasoning(item: Mapping[str, Json]) -> Iterator[_Draft]:
         yield _Draft(Passage("", "assistant", text, type="thinking", metadata=metadata))
 
 
-def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
+def output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
     """A tool's output as text, the files in it, and its metadata.
 
     The text stays as it is, unless it is wrapped in JSON (`{"output": …, "metadata": …}`).
@@ -515,7 +515,7 @@ def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
             if file:
                 files.append(file)
             else:
-                texts.append(_output_text(as_mapping(block).get("text", block))[0])
+                texts.append(output_text(as_mapping(block).get("text", block))[0])
         return "\n".join(texts), files, {}
     wrapper = as_mapping(output)
     if isinstance(output, str) and output.startswith("{"):
@@ -523,7 +523,7 @@ def _output_text(output: Json) -> tuple[str, list[Json], dict[str, Json]]:
     key = "output" if "output" in wrapper else "content"
     metadata = {name: value for name, value in wrapper.items() if name != key}
     if isinstance(wrapper.get(key), (str, list)) and metadata.keys() <= _OUTPUT_METADATA:
-        text, files, _ = _output_text(wrapper[key])
+        text, files, _ = output_text(wrapper[key])
         return text, files, metadata
     return as_lines(output), [], {}
 

@@ -61,10 +61,10 @@ def claims(entry: Entry) -> bool:
     if not name.endswith(".jsonl"):
         return False
     records = first_records(head_text(entry))
-    return bool(records) and _is_first_record(records[0])
+    return bool(records) and is_first_record(records[0])
 
 
-def _is_first_record(record: Mapping[str, Json]) -> bool:
+def is_first_record(record: Mapping[str, Json]) -> bool:
     if not isinstance(record.get("sessionId"), str) or "type" in record:
         return "$set" in record or "$rewindTo" in record
     return not record.keys().isdisjoint(("projectHash", "startTime", "lastUpdated"))
@@ -125,7 +125,7 @@ class _Session:
         self._fields |= {key: value for key, value in fields.items() if key != "messages"}
         messages = {
             message["id"]: message
-            for message in _objects(fields.get("messages"))
+            for message in objects(fields.get("messages"))
             if isinstance(message.get("id"), str)
         }
         if not messages:
@@ -193,7 +193,7 @@ class _Session:
         calls = {
             as_text(call.get("id"))
             for message in self._messages.values()
-            for call in _objects(message.get("toolCalls"))
+            for call in objects(message.get("toolCalls"))
         }
         parents = dict(self._before_removal)
         previous = None
@@ -205,7 +205,7 @@ class _Session:
         passages: list[Passage] = []
         for message_id in self._parents_first(parents):
             parent = last_passages.get(parents.get(message_id) or "")
-            for passage in _message_passages(self._messages[message_id], calls, self._tally):
+            for passage in message_passages(self._messages[message_id], calls, self._tally):
                 passages.append(passage._replace(parent=parent))
                 parent = passage.id
             last_passages[message_id] = parent
@@ -231,10 +231,8 @@ class _Session:
         place = Path(self._entry.place)
         if chats and self._entry.path is not None and place.is_absolute():
             tmp = place.parents[len(folders) - chats + 1]
-            root = _read_text(tmp / slug / ".project_root").strip()
-            root = root or _find_project(
-                _read_text(tmp.parent / "projects.json"), slug, project_hash
-            )
+            root = read_text(tmp / slug / ".project_root").strip()
+            root = root or find_project(read_text(tmp.parent / "projects.json"), slug, project_hash)
             if root:
                 return root
         directories = as_list(self._fields.get("directories"))
@@ -246,7 +244,7 @@ class _Session:
 # -- messages ----------------------------------------------------------------
 
 
-def _message_passages(message: Mapping[str, Json], calls: set[str], tally: Tally) -> list[Passage]:
+def message_passages(message: Mapping[str, Json], calls: set[str], tally: Tally) -> list[Passage]:
     """The passages of a message: thoughts, text, then tool calls with their results."""
     message_id, type_ = as_text(message.get("id")), as_text(message.get("type"))
     role = _ROLES.get(type_)
@@ -257,15 +255,15 @@ def _message_passages(message: Mapping[str, Json], calls: set[str], tally: Tally
     created_at = moment(message.get("timestamp"))
     template = Passage(message_id, role, "", model=model or None, created_at=created_at)
     passages: list[Passage] = []
-    for number, thought in enumerate(_objects(message.get("thoughts"))):
+    for number, thought in enumerate(objects(message.get("thoughts"))):
         content = join_texts((thought.get("subject"), thought.get("description")))
         if content:
             id_ = f"{message_id}:thought:{number}"
             passages.append(template._replace(id=id_, content=content, type="thinking"))
     passages += _parts(template, message, calls)
-    for number, call in enumerate(_objects(message.get("toolCalls"))):
+    for number, call in enumerate(objects(message.get("toolCalls"))):
         call_id = as_text(call.get("id")) or number
-        passages += _tool_passages(template, call, f"{message_id}:{call_id}")
+        passages += tool_passages(template, call, f"{message_id}:{call_id}")
     if isinstance(message.get("tokens"), dict) and passages:
         metadata = {**passages[0].metadata, "usage": message["tokens"]}
         passages[0] = passages[0]._replace(metadata=metadata)
@@ -277,7 +275,7 @@ def _parts(template: Passage, message: Mapping[str, Json], calls: set[str]) -> l
     texts: list[str] = []
     files: list[Json] = []
     passages: list[Passage] = []
-    for number, part in enumerate(_content_parts(message.get("content"))):
+    for number, part in enumerate(content_parts(message.get("content"))):
         id_ = f"{template.id}:part:{number}"
         text = as_text(part.get("text"))
         call = as_mapping(part.get("functionCall"))
@@ -288,17 +286,17 @@ def _parts(template: Passage, message: Mapping[str, Json], calls: set[str]) -> l
             texts.append(text)
         elif call:
             if as_text(call.get("id")) not in calls:
-                passages += _tool_passages(template, call, id_)
+                passages += tool_passages(template, call, id_)
         elif response:
             if as_text(response.get("id")) not in calls:
                 result = template._replace(id=id_, role="tool", type="tool_result", model=None)
                 tool = as_text(response.get("name")) or None
-                passages.append(result._replace(content=_result_text([part]), tool=tool))
+                passages.append(result._replace(content=result_text([part]), tool=tool))
         else:
             files += filter(None, [_file(part)])
     if texts or files:
         text = "\n".join(texts)
-        display_parts = _content_parts(message.get("displayContent"))
+        display_parts = content_parts(message.get("displayContent"))
         displayed = "\n".join(as_text(part.get("text")) for part in display_parts)
         passages.append(
             template._replace(
@@ -311,7 +309,7 @@ def _parts(template: Passage, message: Mapping[str, Json], calls: set[str]) -> l
     return passages
 
 
-def _tool_passages(template: Passage, call: Mapping[str, Json], id_: str) -> list[Passage]:
+def tool_passages(template: Passage, call: Mapping[str, Json], id_: str) -> list[Passage]:
     """A tool call, and its result if there is one."""
     metadata = {
         key: call[key] for key in _CALL_METADATA if isinstance(call.get(key), str) and call[key]
@@ -326,8 +324,8 @@ def _tool_passages(template: Passage, call: Mapping[str, Json], id_: str) -> lis
         created_at=moment(call.get("timestamp")) or template.created_at,
         metadata=metadata,
     )
-    result_parts = _content_parts(call.get("result"))
-    result = _result_text(result_parts) or as_lines(call.get("resultDisplay") or "")
+    result_parts = content_parts(call.get("result"))
+    result = result_text(result_parts) or as_lines(call.get("resultDisplay") or "")
     if not result:
         return [call_passage]
     result_passage = call_passage._replace(
@@ -341,7 +339,7 @@ def _tool_passages(template: Passage, call: Mapping[str, Json], id_: str) -> lis
     return [call_passage, result_passage]
 
 
-def _result_text(parts: list[dict[str, Json]]) -> str:
+def result_text(parts: list[dict[str, Json]]) -> str:
     """The output or error of a tool, without the wrapper that the model receives."""
     texts = []
     for part in parts:
@@ -362,13 +360,13 @@ def _file(part: Mapping[str, Json]) -> dict[str, Json] | None:
     return {"type": "file", "url": as_text(link.get("fileUri"))} if link else None
 
 
-def _content_parts(value: Json) -> list[dict[str, Json]]:
+def content_parts(value: Json) -> list[dict[str, Json]]:
     """A list of parts. The CLI also writes a text alone, or one part."""
     values = value if isinstance(value, list) else [value]
-    return _objects([{"text": part} if isinstance(part, str) else part for part in values])
+    return objects([{"text": part} if isinstance(part, str) else part for part in values])
 
 
-def _objects(value: Json) -> list[dict[str, Json]]:
+def objects(value: Json) -> list[dict[str, Json]]:
     return [item for item in as_list(value) if isinstance(item, dict)]
 
 
@@ -384,7 +382,7 @@ def _folders(entry: Entry) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _find_project(text: str, slug: str, project_hash: str) -> str:
+def find_project(text: str, slug: str, project_hash: str) -> str:
     """The folder of a project in `projects.json`, by its name or by the hash of its folder."""
     projects = as_mapping(as_mapping(parse_json(text)).get("projects"))
     for path, name in projects.items():
@@ -394,7 +392,7 @@ def _find_project(text: str, slug: str, project_hash: str) -> str:
     return ""
 
 
-def _read_text(file: Path) -> str:
+def read_text(file: Path) -> str:
     try:
         if file.is_symlink() or not file.is_file() or file.stat().st_size > _PROJECT_BYTES:
             return ""

@@ -52,12 +52,12 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
             messages.append(record)
             continue
         for agent in map(as_mapping, as_list(record.get("agents")) or [record]):
-            yield from _conversation(as_text(agent.get("name")), agent.get("messages"), entry)
+            yield from conversation(as_text(agent.get("name")), agent.get("messages"), entry)
     if messages:
-        yield from _conversation("", messages, entry)
+        yield from conversation("", messages, entry)
 
 
-def _conversation(agent: str, records: Json, entry: Entry) -> Iterator[Document | Problem]:
+def conversation(agent: str, records: Json, entry: Entry) -> Iterator[Document | Problem]:
     """The conversation with an agent, read by the same code as one in Recollect's JSON."""
     converted = [_message(record) for record in as_list(records) if isinstance(record, dict)]
     messages = [message for message in converted if message["content"] or message["tool_calls"]]
@@ -83,7 +83,7 @@ def _conversation(agent: str, records: Json, entry: Entry) -> Iterator[Document 
 
 
 def _message(record: Mapping[str, Json]) -> dict[str, Json]:
-    message = _chat_message(record)
+    message = chat_message(record)
     blocks = [_block(block) for block in as_blocks(message.get("content"))]
     text = as_text(as_mapping(blocks[0]).get("text", blocks[0])) if len(blocks) == 1 else ""
     wrapper = as_mapping(parse_json(text) if text.lstrip().startswith("{") else None)
@@ -115,7 +115,7 @@ def _message(record: Mapping[str, Json]) -> dict[str, Json]:
     }
 
 
-def _chat_message(record: Mapping[str, Json]) -> Mapping[str, Json]:
+def chat_message(record: Mapping[str, Json]) -> Mapping[str, Json]:
     """A record of the API as a message of the chat protocol. Agent files have such messages."""
     kind = as_text(record.get("message_type")).removesuffix("_message")
     if not kind:

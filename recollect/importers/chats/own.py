@@ -84,7 +84,7 @@ _CONTENT = re.compile(rb'"content"\s*:')
 
 def claims(entry: Entry) -> bool:
     if not entry.basename.lower().endswith(".json"):
-        return _is_export(entry)
+        return is_export(entry)
     keys = peek(entry)
     if keys & _FOREIGN_KEYS:
         return False
@@ -94,7 +94,7 @@ def claims(entry: Entry) -> bool:
     return {"id", "messages"} <= keys and bool(_ROLE.search(head) and _CONTENT.search(head))
 
 
-def _is_export(entry: Entry) -> bool:
+def is_export(entry: Entry) -> bool:
     """Whether the file begins as `recollect export` begins it. Such a file may have any name."""
     try:
         return _EXPORT.match(entry.head(100)) is not None
@@ -112,7 +112,7 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 
 def conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     """The conversation or item in a record."""
-    reason = _unusable(record)
+    reason = unusable(record)
     if reason:
         yield Problem(reason, where, failed=True, unit="conversations")
         return
@@ -143,7 +143,7 @@ def conversation(record: Json, where: str) -> Iterator[Document | Problem]:
         source=string_or_none(record.get(names.source)) or SOURCE.name,
         source_id=source_id,
         title=string_or_none(record.get("title")) or "",
-        kind=_one_of(KINDS, kind),
+        kind=one_of(KINDS, kind),
         project=string_or_none(record.get("namespace")) or "default",
         created_at=created_at,
         updated_at=updated_at,
@@ -159,7 +159,7 @@ def conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     yield document
 
 
-def _unusable(record: Json) -> str:
+def unusable(record: Json) -> str:
     """Why a record is no conversation; empty if it is one."""
     if not isinstance(record, dict):
         return "not a conversation"
@@ -237,14 +237,14 @@ def _passage(record: Mapping[str, Json], identity: str, index: int, names: _Name
     type_ = record.get(names.type)
     if names is _NAMES and type_ is not None and type_ not in PASSAGE_TYPES:
         metadata.setdefault("type", type_)
-    visibility = _one_of(VISIBILITIES, record.get("visibility"))
+    visibility = one_of(VISIBILITIES, record.get("visibility"))
     if is_marked_human_only(metadata) or is_marked_human_only(record):
         visibility = HUMAN_ONLY
     return Passage(
         id=identity,
         role=string_or_none(record.get("role")),
         content="",
-        type=_one_of(PASSAGE_TYPES, type_),
+        type=one_of(PASSAGE_TYPES, type_),
         author=string_or_none(record.get("author")),
         model=string_or_none(record.get("model")),
         tool=string_or_none(record.get("tool_used", record.get("tool"))),
@@ -280,7 +280,7 @@ def _identity(value: Json) -> str | None:
     return string_or_none(value) or None
 
 
-def _one_of(allowed: tuple[str, ...], value: Json) -> str:
+def one_of(allowed: tuple[str, ...], value: Json) -> str:
     """The value if it is allowed, otherwise the first one, which is the default."""
     return value if value in allowed else allowed[0]
 

@@ -21,7 +21,7 @@ _BUS_MESSAGE = (
 _BUS_EXTRAS = "author_id priority reply_to_msg_id"
 
 
-def _browser_message(row: Row) -> None:
+def browser_message(row: Row) -> None:
     """ChatGPT Browser stores the parts of a message as JSON, and citations in two columns."""
     row["content"], row["attachments"] = decode_parts(row.get("content"))
     lists = (parse_json(str(row.pop(n, ""))) for n in ("citations", "content_references"))
@@ -147,7 +147,7 @@ DATABASES = (
                 details="message_metadata message_id model=model_slug citations content_references"
                 " message_type finish_details is_complete request_id timestamp_ message_source"
                 " serialization_metadata",
-                convert=_browser_message,
+                convert=browser_message,
             ),
             is_copy=True,
         )

@@ -59,7 +59,7 @@ def extract(entry: Entry) -> Extract:
     try:
         with Image.open(io.BytesIO(data), formats=formats) as image:
             try:
-                return _read_metadata(image)
+                return read_metadata(image)
             except _DAMAGED_METADATA:
                 return Extract()  # it can still be found by its name
     except UnidentifiedImageError as error:
@@ -70,7 +70,7 @@ def extract(entry: Entry) -> Extract:
         raise Unreadable("its declared size is too large for a picture") from error
 
 
-def _read_metadata(image: Any) -> Extract:
+def read_metadata(image: Any) -> Extract:
     """The metadata in the file's header. The pixels are not decoded."""
     exif = image.getexif()
     details = exif.get_ifd(_EXIF_IFD)
@@ -84,22 +84,22 @@ def _read_metadata(image: Any) -> Extract:
     is_xmp = isinstance(packet, bytes) and len(packet) <= _MAX_XMP_BYTES
     xmp = parse_xml(packet) if is_xmp else None
     texts = [
-        *_xmp_values(xmp, "description"),
+        *xmp_values(xmp, "description"),
         _text(exif.get(_DESCRIPTION)),
-        *(_utf16_text(exif.get(tag)) for tag in (_XP_SUBJECT, _XP_COMMENT)),
-        _user_comment(details.get(_USER_COMMENT)),
+        *(utf16_text(exif.get(tag)) for tag in (_XP_SUBJECT, _XP_COMMENT)),
+        user_comment(details.get(_USER_COMMENT)),
         *(info[key] for key in _TEXT_KEYS if key in info),
     ]
-    titles = [*_xmp_values(xmp, "title"), _utf16_text(exif.get(_XP_TITLE)), info.get("title", "")]
+    titles = [*xmp_values(xmp, "title"), utf16_text(exif.get(_XP_TITLE)), info.get("title", "")]
     authors = [
-        *_xmp_values(xmp, "creator"),
+        *xmp_values(xmp, "creator"),
         _text(exif.get(_ARTIST)),
-        _utf16_text(exif.get(_XP_AUTHOR)),
+        utf16_text(exif.get(_XP_AUTHOR)),
         info.get("author", ""),
     ]
     tags = [
-        *_xmp_values(xmp, "subject"),
-        *split_keywords(_utf16_text(exif.get(_XP_KEYWORDS))),
+        *xmp_values(xmp, "subject"),
+        *split_keywords(utf16_text(exif.get(_XP_KEYWORDS))),
         *split_keywords(info.get("keywords")),
     ]
     date = _text(details.get(_DATE_TIME_ORIGINAL)) or _text(exif.get(_DATE_TIME))
@@ -114,7 +114,7 @@ def _read_metadata(image: Any) -> Extract:
     )
 
 
-def _xmp_values(xmp: Any, name: str) -> Iterator[str]:
+def xmp_values(xmp: Any, name: str) -> Iterator[str]:
     """The values of an XMP property: its list items, or its text."""
     if xmp is None:
         return
@@ -131,14 +131,14 @@ def _text(value: Any) -> str:
     return value.replace("\0", "").strip()
 
 
-def _utf16_text(value: Any) -> str:
+def utf16_text(value: Any) -> str:
     """Text in UTF-16, as Windows writes it."""
     if not isinstance(value, bytes | tuple):
         return ""
     return _text(bytes(value).decode("utf-16-le", "replace"))
 
 
-def _user_comment(value: Any) -> str:
+def user_comment(value: Any) -> str:
     """A comment, which begins with the name of its encoding."""
     if not isinstance(value, bytes):
         return _text(value)

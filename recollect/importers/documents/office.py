@@ -37,20 +37,20 @@ _WRONG_FORMAT = "damaged, or not the format that its name says"
 
 def docx(entry: Entry) -> Extract:
     package = Package(entry)
-    main = _main_part(package)
+    main = main_part(package)
     parts = {type_: name for type_, name in package.relations(main).values()}
-    headings = _heading_styles(package, parts["styles"]) if "styles" in parts else {}
+    headings = heading_styles(package, parts["styles"]) if "styles" in parts else {}
     text = OfficeText(headings)
     notes = [parts[type_] for type_ in ("footnotes", "endnotes") if type_ in parts]
     for name in package.unique_parts([main, *notes]):
         if not text.is_full:
             collect(package.chunks(name), text)
     return _metadata(package, "docProps/core.xml")._replace(
-        text=_require_text(join_paragraphs(text.blocks))
+        text=require_text(join_paragraphs(text.blocks))
     )
 
 
-def _heading_styles(package: Package, name: str) -> dict[str, int]:
+def heading_styles(package: Package, name: str) -> dict[str, int]:
     """The level of each style that is a heading, by the style's id.
 
     The ids are translated; the names are always in English.
@@ -69,31 +69,31 @@ def _heading_styles(package: Package, name: str) -> dict[str, int]:
 def pptx(entry: Entry) -> Extract:
     """Each slide is a page: the text on it, then its notes."""
     package = Package(entry)
-    main = _main_part(package)
+    main = main_part(package)
     root, parts = package.xml(main), package.relations(main)
     names = []
     for slide in () if root is None else root.iter("{*}sldId"):
         ids = (str(value) for key, value in slide.attrib.items() if key.endswith("}id"))
         names += [parts[id_][1] for id_ in ids if id_ in parts]
     slides = package.unique_parts(names)
-    text, pages, omission = join_pages(_slide_text(package, name) for name in slides)
+    text, pages, omission = join_pages(slide_text(package, name) for name in slides)
     extract = _metadata(package, "docProps/core.xml")
     title = extract.title
     if not title and slides:
-        title = " ".join(_part_text(package, slides[0]).shape_blocks("title", "ctrTitle"))
-    return extract._replace(text=_require_text(text), pages=pages, omission=omission, title=title)
+        title = " ".join(part_text(package, slides[0]).shape_blocks("title", "ctrTitle"))
+    return extract._replace(text=require_text(text), pages=pages, omission=omission, title=title)
 
 
-def _slide_text(package: Package, name: str) -> str:
-    blocks = _part_text(package, name).blocks
+def slide_text(package: Package, name: str) -> str:
+    blocks = part_text(package, name).blocks
     for type_, target in package.relations(name).values():
         if type_ == "notesSlide":
-            blocks += _part_text(package, target).shape_blocks("body")
+            blocks += part_text(package, target).shape_blocks("body")
             break
     return join_paragraphs(blocks)
 
 
-def _part_text(package: Package, name: str) -> OfficeText:
+def part_text(package: Package, name: str) -> OfficeText:
     text = OfficeText({})
     collect(package.chunks(name), text)
     return text
@@ -105,7 +105,7 @@ def odt(entry: Entry) -> Extract:
         raise Unreadable(_WRONG_FORMAT)
     text = OfficeText({}, text_element="")
     collect(package.chunks("content.xml"), text)
-    return _metadata(package, "meta.xml")._replace(text=_require_text(join_paragraphs(text.blocks)))
+    return _metadata(package, "meta.xml")._replace(text=require_text(join_paragraphs(text.blocks)))
 
 
 def rtf(entry: Entry) -> Extract:
@@ -117,7 +117,7 @@ def rtf(entry: Entry) -> Extract:
         raise Unreadable(_WRONG_FORMAT)
     source = data.decode("latin-1")
     text: str = rtf_to_text(source, errors="replace")  # type: ignore[no-untyped-call]
-    return Extract(text=_require_text(text.strip()))
+    return Extract(text=require_text(text.strip()))
 
 
 def epub(entry: Entry) -> Extract:
@@ -157,7 +157,7 @@ def epub(entry: Entry) -> Extract:
     text, _, omission = join_pages(texts())
     metadata = next(manifest.iter("{*}metadata"), None)
     return Extract(
-        text=_require_text(text),
+        text=require_text(text),
         omission=omission or "".join(omissions[:1]),
         title=first_text(metadata, "title"),
         author=", ".join(dict.fromkeys(all_texts(metadata, "creator"))),
@@ -167,14 +167,14 @@ def epub(entry: Entry) -> Extract:
     )
 
 
-def _main_part(package: Package) -> str:
+def main_part(package: Package) -> str:
     for type_, name in package.relations("").values():
         if type_ == "officeDocument" and package.has(name):
             return name
     raise Unreadable(_WRONG_FORMAT)
 
 
-def _require_text(text: str) -> str:
+def require_text(text: str) -> str:
     if not text.strip():
         raise Unreadable("contains no text")
     return text

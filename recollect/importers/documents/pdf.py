@@ -41,9 +41,9 @@ def extract(entry: Entry) -> Extract:
     require("pypdfium2")
     with closing(_open(entry)) as document:
         count = len(document)
-        texts = _page_texts(document, entry.size)
+        texts = page_texts(document, entry.size)
         properties = document.get_metadata_dict(skip_empty=True)
-    text, pages, omission = join_pages(map(_unwrap_lines, texts))
+    text, pages, omission = join_pages(map(unwrap_lines, texts))
     if not text.strip():
         raise Unreadable(
             "contains no text, as in a scan; make it searchable (OCR) and import it again"
@@ -78,7 +78,7 @@ def _open(entry: Entry) -> PdfDocument:
         raise Unreadable(reason) from error
 
 
-def _page_texts(document: PdfDocument, size: int) -> list[str]:
+def page_texts(document: PdfDocument, size: int) -> list[str]:
     """The text of the pages, from the first, until there is enough or no time is left."""
     deadline = time.process_time() + _TIME_SHARE * Bounds().cpu_seconds_for(size)
     texts: list[str] = []
@@ -86,12 +86,12 @@ def _page_texts(document: PdfDocument, size: int) -> list[str]:
     for number in range(min(len(document), LIMITS.document_pages)):
         if remaining <= 0 or time.process_time() >= deadline:
             break
-        texts.append(_page_text(document, number))
+        texts.append(page_text(document, number))
         remaining -= len(texts[-1])
     return texts
 
 
-def _page_text(document: PdfDocument, number: int) -> str:
+def page_text(document: PdfDocument, number: int) -> str:
     """The text of a page; empty if the page is damaged."""
     from pypdfium2 import PdfiumError
 
@@ -112,7 +112,7 @@ def _page_text(document: PdfDocument, number: int) -> str:
         page.close()
 
 
-def _unwrap_lines(text: str) -> str:
+def unwrap_lines(text: str) -> str:
     """Join lines that were broken only because of the width of the page."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _UNPRINTABLE.sub("", _HYPHEN.sub("", text))

@@ -43,22 +43,22 @@ def extract(entry: Entry) -> Extract:
     """A recording with its transcript."""
     transcript = transcript_of(entry)
     if transcript is not None:
-        extract = _parse_transcript(read_bytes(transcript, LIMITS.transcript_bytes))
+        extract = parse_transcript(read_bytes(transcript, LIMITS.transcript_bytes))
         _, language = split_language(split(transcript.basename)[0])
         extract = extract._replace(language=extract.language or language)
     else:
         raise Unreadable("no transcript: add a .srt, .vtt, .sbv, .json or .txt of the same name")
-    return _with_description(entry, _with_tags(entry, extract))
+    return with_description(entry, with_tags(entry, extract))
 
 
 def extract_transcript(entry: Entry) -> Extract:
     """A transcript without its recording."""
     name, language = split_language(split(entry.basename)[0])
-    extract = _parse_transcript(read_bytes(entry, LIMITS.transcript_bytes))
+    extract = parse_transcript(read_bytes(entry, LIMITS.transcript_bytes))
     extract = extract._replace(
         media_type=_media_type(name, "video"), language=extract.language or language
     )
-    return _with_description(entry, extract)
+    return with_description(entry, extract)
 
 
 def guess_text(data: bytes) -> Text:
@@ -76,7 +76,7 @@ def guess_text(data: bytes) -> Text:
     return Text(decoded.replace("\r\n", "\n").replace("\r", "\n"), best.encoding)
 
 
-def _parse_transcript(data: bytes) -> Extract:
+def parse_transcript(data: bytes) -> Extract:
     text, encoding = guess_text(data)
     transcript = parse(text)
     if not transcript.cues and not transcript.text.strip():
@@ -92,7 +92,7 @@ def _parse_transcript(data: bytes) -> Extract:
 # -- metadata ----------------------------------------------------------------
 
 
-def _with_tags(entry: Entry, extract: Extract) -> Extract:
+def with_tags(entry: Entry, extract: Extract) -> Extract:
     """Add what the recording says about itself: title, author, duration."""
     require("tinytag")
     from tinytag import TinyTag
@@ -125,7 +125,7 @@ def _media_type(text: str, default: str) -> str:
     return default
 
 
-def _with_description(entry: Entry, extract: Extract) -> Extract:
+def with_description(entry: Entry, extract: Extract) -> Extract:
     """Add what a downloader wrote about the page of a recording."""
     sidecar = description_of(entry)
     record = None
@@ -144,10 +144,10 @@ def _with_description(entry: Entry, extract: Extract) -> Extract:
     created_at = moment(record.get("timestamp")) or upload_date
     tags = [tag for tag in as_list(record.get("tags")) if isinstance(tag, str) and tag]
     return extract._replace(
-        title=_first_string(record, "title") or extract.title,
-        author=_first_string(record, "uploader", "channel") or extract.author,
-        url=_first_string(record, "webpage_url", "original_url") or extract.url,
-        language=_first_string(record, "language") or extract.language,
+        title=first_string(record, "title") or extract.title,
+        author=first_string(record, "uploader", "channel") or extract.author,
+        url=first_string(record, "webpage_url", "original_url") or extract.url,
+        language=first_string(record, "language") or extract.language,
         duration=None if duration is None else float(duration),
         created_at=created_at or extract.created_at,
         tags=tuple(dict.fromkeys(tags)),
@@ -155,5 +155,5 @@ def _with_description(entry: Entry, extract: Extract) -> Extract:
     )
 
 
-def _first_string(record: Mapping[str, Any], *names: str) -> str:
+def first_string(record: Mapping[str, Any], *names: str) -> str:
     return next(filter(None, (string_or_none(record.get(name)) for name in names)), "")

@@ -41,24 +41,24 @@ def extract(entry: Entry) -> Extract:
     data = read_bytes(entry, LIMITS.document_part_bytes)
     page = _Page()
     read_html(data, page)
-    text = _main_text(data, page)
+    text = main_text(data, page)
     if not text.strip():
         raise Unreadable("contains no text")
     meta = page.meta
-    records = list(_json_ld(page.scripts))
-    kinds = list(_values(records, "@type"))
+    records = list(json_ld(page.scripts))
+    kinds = list(values(records, "@type"))
     is_article = meta.get("og:type") == "article" or any(k.endswith(_ARTICLES) for k in kinds)
     return Extract(
         text=text,
         omission=page.omission,
-        title=_first_of(meta, _TITLES)
-        or next(_values(records, "headline"), "")
+        title=first_of(meta, _TITLES)
+        or next(values(records, "headline"), "")
         or page.titles.get("title", "")
         or page.titles.get("h1", ""),
         author=_author(meta, records),
-        language=page.language or _first_of(meta, ("og:locale", "dc.language")),
+        language=page.language or first_of(meta, ("og:locale", "dc.language")),
         url=_url(page, data),
-        created_at=_published_at(page, records),
+        created_at=published_at(page, records),
         tags=tuple(
             dict.fromkeys(split_keywords(meta.get("keywords") or meta.get("news_keywords")))
         ),
@@ -66,7 +66,7 @@ def extract(entry: Entry) -> Extract:
     )
 
 
-def _main_text(data: bytes, page: _Page) -> str:
+def main_text(data: bytes, page: _Page) -> str:
     whole_text = page.text
     if (
         page.is_full
@@ -152,7 +152,7 @@ class _Page(HtmlText):
             self.meta.setdefault(name.lower(), content)
 
 
-def _json_ld(scripts: list[str]) -> Iterator[Mapping[str, Any]]:
+def json_ld(scripts: list[str]) -> Iterator[Mapping[str, Any]]:
     """The JSON-LD records that a page has for search engines."""
     for script in scripts:
         try:
@@ -161,27 +161,27 @@ def _json_ld(scripts: list[str]) -> Iterator[Mapping[str, Any]]:
             continue
         if isinstance(value, dict) and isinstance(value.get("@graph"), list):
             value = value["@graph"]
-        yield from (record for record in _as_list(value) if isinstance(record, dict))
+        yield from (record for record in as_list(value) if isinstance(record, dict))
 
 
-def _as_list(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _values(records: Records, key: str) -> Iterator[str]:
+def values(records: Records, key: str) -> Iterator[str]:
     """The non-empty strings that the records have under a key."""
     for record in records:
-        for value in _as_list(record.get(key)):
+        for value in as_list(record.get(key)):
             if isinstance(value, str) and value.strip():
                 yield value.strip()
 
 
 def _author(meta: Mapping[str, str], records: Records) -> str:
-    author = _first_of(meta, _AUTHORS)
-    if author and not _is_url(author):
+    author = first_of(meta, _AUTHORS)
+    if author and not is_url(author):
         return author
     for record in records:
-        people = _as_list(record.get("author"))
+        people = as_list(record.get("author"))
         names = [person.get("name") if isinstance(person, dict) else person for person in people]
         authors = [name.strip() for name in names if isinstance(name, str) and name.strip()]
         if authors:
@@ -189,9 +189,9 @@ def _author(meta: Mapping[str, str], records: Records) -> str:
     return ""
 
 
-def _published_at(page: _Page, records: Records) -> datetime | None:
+def published_at(page: _Page, records: Records) -> datetime | None:
     texts = [page.meta[name] for name in _DATES if name in page.meta]
-    texts += _values(records, "datePublished")
+    texts += values(records, "datePublished")
     texts += page.publication_dates
     return next((date for date in map(parse_date, texts) if date is not None), None)
 
@@ -201,12 +201,12 @@ def _url(page: _Page, data: bytes) -> str:
     saved_from = _SAVED_FROM.search(data[:4096])
     if saved_from:
         candidates.append(saved_from[1].decode("utf-8", "replace"))
-    return next(filter(_is_url, candidates), "")
+    return next(filter(is_url, candidates), "")
 
 
-def _is_url(text: str) -> bool:
+def is_url(text: str) -> bool:
     return text.startswith(("http://", "https://"))
 
 
-def _first_of(meta: Mapping[str, str], names: tuple[str, ...]) -> str:
+def first_of(meta: Mapping[str, str], names: tuple[str, ...]) -> str:
     return next((meta[name] for name in names if name in meta), "")

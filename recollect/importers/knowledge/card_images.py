@@ -43,7 +43,7 @@ def png_texts(file: IO[bytes], limit: int | None = None) -> Iterator[tuple[str, 
         keyword, separator, value = chunk.data.partition(b"\0")
         if separator and len(keyword) < _KEYWORD_BYTES:
             if limit is None:
-                value = _decompress(chunk.type, value, budget)
+                value = decompress(chunk.type, value, budget)
                 budget -= len(value)
             yield keyword.decode("latin-1").strip().lower(), value, chunk
 
@@ -65,12 +65,12 @@ def webp_comment(data: bytes) -> str:
     while position + 8 <= len(data):
         type_, size = struct.unpack_from("<4sI", data, position)
         if type_ == b"EXIF":
-            return _exif_comment(data[position + 8 : position + 8 + size])
+            return exif_comment(data[position + 8 : position + 8 + size])
         position += 8 + size + (size & 1)
     return ""
 
 
-def _exif_comment(exif: bytes) -> str:
+def exif_comment(exif: bytes) -> str:
     _, _, comment = exif.partition(_ASCII_COMMENT)
     text = comment.rstrip(b"\0").strip()
     if _NUMBERS.fullmatch(text):  # old programs wrote the bytes as a list of numbers
@@ -107,17 +107,17 @@ def _chunks(file: IO[bytes], limit: int | None) -> Iterator[Chunk]:
         start = end
 
 
-def _decompress(type_: bytes, value: bytes, limit: int) -> bytes:
+def decompress(type_: bytes, value: bytes, limit: int) -> bytes:
     if type_ == b"zTXt":
-        return _inflate(value[1:], limit)
+        return inflate(value[1:], limit)
     if type_ == b"iTXt":
         is_compressed = value[:1] == b"\1"
         text = value[2:].split(b"\0", 2)[-1]
-        return _inflate(text, limit) if is_compressed else text
+        return inflate(text, limit) if is_compressed else text
     return value
 
 
-def _inflate(data: bytes, limit: int) -> bytes:
+def inflate(data: bytes, limit: int) -> bytes:
     """The text; empty if it is damaged or longer than `limit`."""
     if limit <= 0:
         return b""

@@ -87,8 +87,8 @@ def claims(entry: Entry) -> bool:
                 texts = card_images.png_texts(file, limit=80)
                 return any(keyword in _KEYWORDS for keyword, _, _ in texts)
         if suffix == ".webp":
-            return "first_mes" in card_images.webp_comment(_read_whole(entry))
-        return suffix == ".json" and _is_card(entry)
+            return "first_mes" in card_images.webp_comment(read_whole(entry))
+        return suffix == ".json" and is_card(entry)
     except (ValueError, *UNREADABLE):
         return False
 
@@ -97,7 +97,7 @@ def accepts(entry: Entry) -> bool:
     return _suffix(entry) in (*_IMAGES, ".charx", ".json")
 
 
-def _is_card(entry: Entry) -> bool:
+def is_card(entry: Entry) -> bool:
     keys = peek(entry)
     if "spec" in keys:
         return bool(_SPEC.search(entry.head().replace(b"\0", b"")))
@@ -112,18 +112,18 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
     suffix = _suffix(entry)
     try:
         if suffix == ".json":
-            yield from _read_json(entry)
+            yield from read_json(entry)
         elif suffix == ".charx":
-            yield _read_charx(entry)
+            yield read_charx(entry)
         else:
-            yield _read_image(entry, suffix)
+            yield read_image(entry, suffix)
     except ValueError as error:
         yield failure(str(error) or _UNKNOWN_CARD, entry.name)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
         yield failure(f"archive cannot be read ({error})", entry.name)
 
 
-def _read_json(entry: Entry) -> Iterator[Document | Problem]:
+def read_json(entry: Entry) -> Iterator[Document | Problem]:
     for item in records(entry, {"spec", "first_mes"}):
         if isinstance(item, Problem):
             yield item
@@ -135,16 +135,16 @@ def _read_json(entry: Entry) -> Iterator[Document | Problem]:
                 yield failure(_UNKNOWN_CARD, f"record {index}")
 
 
-def _read_image(entry: Entry, suffix: str) -> Document | Problem:
-    data = _read_whole(entry)
+def read_image(entry: Entry, suffix: str) -> Document | Problem:
+    data = read_whole(entry)
     if suffix == ".webp":
-        card = _parse_card(card_images.webp_comment(data).encode())
+        card = parse_card(card_images.webp_comment(data).encode())
     else:
         texts = list(card_images.png_texts(io.BytesIO(data)))
         # Like the first programs, accept any other keyword too.
         ranks = {keyword: rank for rank, keyword in enumerate(_KEYWORDS)}
         texts.sort(key=lambda text: ranks.get(text[0], len(ranks)))
-        cards = (_parse_card(value) for _, value, _ in texts)
+        cards = (parse_card(value) for _, value, _ in texts)
         card = next((card for card in cards if card is not None), None)
         chunks = [c for word, _, c in texts if word in _KEYWORDS or word.startswith(_ASSET_PREFIX)]
         data = card_images.remove_chunks(data, sorted(chunks, key=lambda chunk: chunk.start))
@@ -153,17 +153,17 @@ def _read_image(entry: Entry, suffix: str) -> Document | Problem:
     return character(card, entry, Avatar(_IMAGES[suffix], data))
 
 
-def _read_charx(entry: Entry) -> Document | Problem:
-    file = entry.path if entry.path is not None else io.BytesIO(_read_whole(entry))
+def read_charx(entry: Entry) -> Document | Problem:
+    file = entry.path if entry.path is not None else io.BytesIO(read_whole(entry))
     with zipfile.ZipFile(file) as archive:
         reject_zip_bomb(entry.name, archive.infolist(), entry.size)
         names = {name.lower(): name for name in archive.namelist()}
         if "card.json" not in names:
             return failure("contains no card.json", entry.name)
-        card = _parse_card(_read_member(archive, names["card.json"], LIMITS.card_bytes) or b"")
+        card = parse_card(read_member(archive, names["card.json"], LIMITS.card_bytes) or b"")
         if card is None:
             return failure(_UNKNOWN_CARD, entry.name)
-        return character(card, entry, _icon(_card_data(card), archive))
+        return character(card, entry, _icon(card_data(card), archive))
 
 
 def _icon(card: Mapping[str, Any], archive: zipfile.ZipFile) -> Avatar | None:
@@ -179,13 +179,13 @@ def _icon(card: Mapping[str, Any], archive: zipfile.ZipFile) -> Avatar | None:
         media_type = _ICON_TYPES.get(path.rpartition(".")[2].lower())
         if media_type is None or path not in names:
             continue
-        data = _read_member(archive, path, LIMITS.avatar_bytes)
+        data = read_member(archive, path, LIMITS.avatar_bytes)
         if data:
             return Avatar(media_type, data)
     return None
 
 
-def _read_member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes | None:
+def read_member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes | None:
     """A file in an archive; None if it is larger than `limit`."""
     reason = unreadable_member(archive.getinfo(name))
     if reason:
@@ -195,7 +195,7 @@ def _read_member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes | Non
     return data if len(data) <= limit else None
 
 
-def _read_whole(entry: Entry) -> bytes:
+def read_whole(entry: Entry) -> bytes:
     with entry.open() as file:
         data = file.read(LIMITS.card_bytes + 1)
     if len(data) > LIMITS.card_bytes:
@@ -203,7 +203,7 @@ def _read_whole(entry: Entry) -> bytes:
     return data
 
 
-def _parse_card(value: bytes) -> dict[str, Any] | None:
+def parse_card(value: bytes) -> dict[str, Any] | None:
     """A card in JSON, or in base64 of JSON."""
     text = value.strip().removeprefix(b"\xef\xbb\xbf")
     try:
@@ -220,7 +220,7 @@ def _parse_card(value: bytes) -> dict[str, Any] | None:
 
 def character(record: Mapping[str, Any], entry: Entry, avatar: Avatar | None) -> Document | Problem:
     """The character on a card."""
-    card = _card_data(record)
+    card = card_data(record)
     fields = card_fields(card)
     has_content = any(
         text for name, text in fields.items() if name not in ("name", "creator", "tags")
@@ -245,7 +245,7 @@ def character(record: Mapping[str, Any], entry: Entry, avatar: Avatar | None) ->
         metadata=_metadata(record, card, entry),
         id=name,
     )
-    return _with_avatar(with_fields(document, fields), avatar)
+    return with_avatar(with_fields(document, fields), avatar)
 
 
 def _metadata(record: Mapping[str, Any], card: Mapping[str, Any], entry: Entry) -> dict[str, Json]:
@@ -276,13 +276,13 @@ def card_fields(card: Mapping[str, Any]) -> dict[str, str]:
         **fields,
         "name": fields["name"].strip(),
         "alternate_greetings": "\n\n".join(t for t in greetings if isinstance(t, str) and t),
-        "character_book": "\n\n".join(_lorebook(card.get("character_book"))),
+        "character_book": "\n\n".join(lorebook(card.get("character_book"))),
         "creator": fields["creator"].strip(),
         "tags": ", ".join(parse_tags(as_list(card.get("tags")))),
     }
 
 
-def _card_data(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def card_data(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """The card itself.
 
     The fields around `data` are a copy for programs that only know version 1, and may be outdated.
@@ -295,7 +295,7 @@ def _card_data(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return record
 
 
-def _lorebook(book: Json) -> Iterator[str]:
+def lorebook(book: Json) -> Iterator[str]:
     """The entries of a lorebook as text: their name, their keys and their content."""
     entries = book.get("entries") if isinstance(book, dict) else None
     if isinstance(entries, dict):
@@ -309,7 +309,7 @@ def _lorebook(book: Json) -> Iterator[str]:
             yield join_texts((heading, content))
 
 
-def _with_avatar(document: Document, avatar: Avatar | None) -> Document:
+def with_avatar(document: Document, avatar: Avatar | None) -> Document:
     if avatar is None or len(avatar.data) > LIMITS.avatar_bytes:
         return document
     attachment = {

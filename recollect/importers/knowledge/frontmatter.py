@@ -50,7 +50,7 @@ def split(text: str) -> FrontMatter:
     try:
         if len(block) > limit:
             raise _InvalidError(f"front matter has more than {limit:,} characters")
-        values = _parse_toml(block) if opening[1] == "+++" else _parse_yaml(block)
+        values = parse_toml(block) if opening[1] == "+++" else parse_yaml(block)
     except _InvalidError as error:
         return FrontMatter({}, text, *error.args)
     if values is None:  # a horizontal rule, not front matter
@@ -70,7 +70,7 @@ class _InvalidError(ValueError):
     pass
 
 
-def _parse_yaml(text: str) -> dict[str, Json] | None:
+def parse_yaml(text: str) -> dict[str, Json] | None:
     from recollect.importers.knowledge import yaml12
 
     try:
@@ -81,20 +81,20 @@ def _parse_yaml(text: str) -> dict[str, Json] | None:
         raise _InvalidError("front matter is not valid YAML", where) from None
     if value is None and not text.strip():
         return {}
-    return _as_mapping(value)
+    return as_mapping(value)
 
 
-def _parse_toml(text: str) -> dict[str, Json] | None:
+def parse_toml(text: str) -> dict[str, Json] | None:
     if _LONG_KEY.search(text):
         raise _InvalidError(f"front matter has a key of more than {_MAX_KEY_PARTS} parts")
     try:
         value = tomllib.loads(text)
     except (ValueError, RecursionError):
         raise _InvalidError("front matter is not valid TOML") from None
-    return _as_mapping(value)
+    return as_mapping(value)
 
 
-def _as_mapping(value: Any) -> dict[str, Json] | None:
+def as_mapping(value: Any) -> dict[str, Json] | None:
     plain = _JsonConverter().convert(value, _MAX_DEPTH)
     return plain if isinstance(plain, dict) else None
 

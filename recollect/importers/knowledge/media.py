@@ -69,7 +69,7 @@ def read_item(entry: Entry, media_type: str, extract: Extractor) -> Iterator[Doc
             omission = f"too long: only the first {limit:,} characters were imported"
             omission = content.omission or omission
             content = content._replace(text=content.text[:limit], omission=omission)
-        item = _document(entry, media_type, content)
+        item = document(entry, media_type, content)
     except Exception as error:  # a malicious file can make a library raise anything
         yield failure(reason_of(error), entry.name)
         return
@@ -78,7 +78,7 @@ def read_item(entry: Entry, media_type: str, extract: Extractor) -> Iterator[Doc
         yield Problem(content.omission, entry.name, failed=True)
 
 
-def _document(entry: Entry, media_type: str, content: Extract) -> Document:
+def document(entry: Entry, media_type: str, content: Extract) -> Document:
     last_cue = content.cues[-1].end if content.cues else None
     metadata: dict[str, Json] = {
         "media_type": content.media_type or media_type,
@@ -113,7 +113,7 @@ def _document(entry: Entry, media_type: str, content: Extract) -> Document:
 # -- extractors --------------------------------------------------------------
 
 
-def _extract_text(entry: Entry) -> Extract:
+def extract_text(entry: Entry) -> Extract:
     text, encoding = recordings.guess_text(read_bytes(entry))
     first_line = text.lstrip().split("\n", 1)[0]
     title = ""
@@ -122,7 +122,7 @@ def _extract_text(entry: Entry) -> Extract:
     return Extract(text, title=title, encoding=encoding)
 
 
-def _extract_picture(entry: Entry) -> Extract:
+def extract_picture(entry: Entry) -> Extract:
     content = images.extract(entry)
     sidecar = sidecars.text_of(entry)
     if sidecar is None:
@@ -131,7 +131,7 @@ def _extract_picture(entry: Entry) -> Extract:
     return content._replace(text=text.strip() or content.text, encoding=encoding)
 
 
-def _lazy(module: str, function: str = "extract") -> Extractor:
+def lazy(module: str, function: str = "extract") -> Extractor:
     """An extractor whose module and libraries are loaded when the first file needs them."""
 
     def extract(entry: Entry) -> Extract:
@@ -145,19 +145,19 @@ def _lazy(module: str, function: str = "extract") -> Extractor:
 
 
 _TEXT_EXTRACTORS: Mapping[str, tuple[str, Extractor]] = {
-    **dict.fromkeys((".md", ".markdown", ".mdx"), ("markdown", _extract_text)),
-    **dict.fromkeys((".txt", ".text", ".org", ".rst"), ("txt", _extract_text)),
+    **dict.fromkeys((".md", ".markdown", ".mdx"), ("markdown", extract_text)),
+    **dict.fromkeys((".txt", ".text", ".org", ".rst"), ("txt", extract_text)),
 }
 _SIDECARS = frozenset({".txt", ".md", ".json"})
 _EXTRACTORS: Mapping[str, tuple[str, Extractor]] = {
-    ".pdf": ("pdf", _lazy("pdf")),
-    ".epub": ("epub", _lazy("office", "epub")),
-    **dict.fromkeys((".docx", ".docm", ".dotx"), ("docx", _lazy("office", "docx"))),
-    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx", _lazy("office", "pptx"))),
-    ".odt": ("odt", _lazy("office", "odt")),
-    ".rtf": ("rtf", _lazy("office", "rtf")),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html", _lazy("webpage"))),
-    **dict.fromkeys(images.SUFFIXES, ("image", _extract_picture)),
+    ".pdf": ("pdf", lazy("pdf")),
+    ".epub": ("epub", lazy("office", "epub")),
+    **dict.fromkeys((".docx", ".docm", ".dotx"), ("docx", lazy("office", "docx"))),
+    **dict.fromkeys((".pptx", ".pptm", ".ppsx"), ("pptx", lazy("office", "pptx"))),
+    ".odt": ("odt", lazy("office", "odt")),
+    ".rtf": ("rtf", lazy("office", "rtf")),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), ("html", lazy("webpage"))),
+    **dict.fromkeys(images.SUFFIXES, ("image", extract_picture)),
     **dict.fromkeys(sidecars.VIDEO, ("video", recordings.extract)),
     **dict.fromkeys(sidecars.AUDIO, ("audio", recordings.extract)),
 }

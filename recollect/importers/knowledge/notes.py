@@ -50,11 +50,11 @@ _ORG_SETTING = re.compile(
 
 
 def claims(entry: Entry) -> bool:
-    return _suffix(entry) in _MARKDOWN | _PLAIN_TEXT and not _is_hidden(entry)
+    return _suffix(entry) in _MARKDOWN | _PLAIN_TEXT and not is_hidden(entry)
 
 
 def accepts(entry: Entry) -> bool:
-    if _is_hidden(entry) or _suffix(entry) not in _ON_REQUEST:
+    if is_hidden(entry) or _suffix(entry) not in _ON_REQUEST:
         return claims(entry)
     try:
         decode_text(entry.head()[:-8])  # the last character may be incomplete
@@ -73,12 +73,12 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
     parts = frontmatter.split(text.text)
     if parts.problem:
         yield Problem(f"{parts.problem}; it is imported as text", parts.where or entry.name)
-    yield _note(entry, text, parts.values, parts.body)
+    yield note(entry, text, parts.values, parts.body)
 
 
-def _note(entry: Entry, text: Text, values: Mapping[str, Json], body: str) -> Document:
+def note(entry: Entry, text: Text, values: Mapping[str, Json], body: str) -> Document:
     suffix = _suffix(entry)
-    settings = _org_settings(body) if suffix == ".org" else {}
+    settings = org_settings(body) if suffix == ".org" else {}
     front_matter = _FrontMatterValues({**settings, **values})
     title = front_matter.take_text(_TITLE) or _heading(body, suffix)
     title = title or entry.basename[: len(entry.basename) - len(suffix)]
@@ -86,10 +86,10 @@ def _note(entry: Entry, text: Text, values: Mapping[str, Json], body: str) -> Do
     aliases = front_matter.take_names(_ALIASES)
     created_at = front_matter.take_time(_CREATED)
     updated_at = front_matter.take_time(_UPDATED) or entry.modified_at
-    prose = "" if suffix == ".rst" else _without_code(body)
+    prose = "" if suffix == ".rst" else without_code(body)
     metadata: dict[str, Json] = {
         "tags": unique([*tags, *_TAG.findall(prose)]),
-        "links": unique(_link_targets(prose)),
+        "links": unique(link_targets(prose)),
         "aliases": aliases,
         "front_matter": front_matter.remaining,
         "file": entry.basename,
@@ -156,7 +156,7 @@ class _FrontMatterValues:
         return None
 
 
-def _org_settings(body: str) -> dict[str, Json]:
+def org_settings(body: str) -> dict[str, Json]:
     """The settings in an Org file, under the names of front matter."""
     settings: dict[str, Json] = {
         match[1].lower(): match[2].strip() for match in _ORG_SETTING.finditer(body)
@@ -180,7 +180,7 @@ def _heading(body: str, suffix: str) -> str:
     return underlined[1] if underlined else ""
 
 
-def _without_code(body: str) -> str:
+def without_code(body: str) -> str:
     lines: list[str] = []
     fence = ""
     for line in body.split("\n"):
@@ -197,10 +197,10 @@ def _without_code(body: str) -> str:
 
 def links(body: str) -> list[str]:
     """The names of the notes that a text links to."""
-    return unique(_link_targets(_without_code(body)))
+    return unique(link_targets(without_code(body)))
 
 
-def _link_targets(prose: str) -> Iterator[str]:
+def link_targets(prose: str) -> Iterator[str]:
     for link in _LINK.findall(prose):
         target = re.split(r"\\?\||#|\^", link, maxsplit=1)[0].strip()
         if target:
@@ -215,5 +215,5 @@ def _suffix(entry: Entry) -> str:
     return entry.basename[dot:].lower() if dot > 0 else ""
 
 
-def _is_hidden(entry: Entry) -> bool:
+def is_hidden(entry: Entry) -> bool:
     return any(part.startswith(".") for part in entry.name.replace("\\", "/").split("/"))

@@ -91,7 +91,7 @@ def is_certain(entry: Entry) -> bool:
     if name.endswith(_PROMPT_FILES):
         return True
     if name.endswith(_MARKDOWN):
-        return _has_prompt_front_matter(entry)
+        return has_prompt_front_matter(entry)
     keys = _keys(entry)
     if {"act", "prompt"} <= keys:
         return True
@@ -112,7 +112,7 @@ def _keys(entry: Entry) -> frozenset[str]:
     return frozenset()
 
 
-def _has_prompt_front_matter(entry: Entry) -> bool:
+def has_prompt_front_matter(entry: Entry) -> bool:
     try:
         head = entry.head(_HEAD_BYTES)
     except UNREADABLE:
@@ -132,11 +132,11 @@ def _has_prompt_front_matter(entry: Entry) -> bool:
 def read(entry: Entry) -> Iterator[Document | Problem]:
     is_json = entry.basename.lower().endswith(_JSON)
     by_name: dict[str, set[tuple[str, ...]]] = {}
-    for item in _read_json(entry) if is_json else _read_text(entry):
+    for item in read_json(entry) if is_json else _read_text(entry):
         yield item if isinstance(item, Problem) else _prompt(entry, *item, by_name)
 
 
-def _read_json(entry: Entry) -> Records:
+def read_json(entry: Entry) -> Records:
     messages: list[dict[str, Any]] = []  # if the file is a list of messages, it is one prompt
     if entry.basename.lower().endswith(".json"):
         items, unit = records(entry, {*_USER, *_SYSTEM}), "record"
@@ -150,13 +150,13 @@ def _read_json(entry: Entry) -> Records:
         if isinstance(record, dict) and "role" in record and set(record).isdisjoint(_NAMES):
             messages.append(record)
         else:
-            for prompt in _unnest(record):
+            for prompt in unnest(record):
                 yield f"{unit} {number}", prompt
     if messages:
-        yield "record 0", {"name": _stem(entry), "messages": messages}
+        yield "record 0", {"name": stem(entry), "messages": messages}
 
 
-def _unnest(record: Any) -> Iterator[Any]:
+def unnest(record: Any) -> Iterator[Any]:
     """The prompts in a record: a list, a mapping by name, or the record itself."""
     nested = None
     if isinstance(record, dict):
@@ -180,16 +180,16 @@ def _read_text(entry: Entry) -> Records:
     except Unreadable as error:
         yield failure(str(error), entry.name)
         return
-    yield from _read_table(text) if is_table else _read_markdown(entry, text)
+    yield from read_table(text) if is_table else read_markdown(entry, text)
 
 
-def _read_markdown(entry: Entry, text: str) -> Records:
+def read_markdown(entry: Entry, text: str) -> Records:
     parts = frontmatter.split(text)
     if parts.problem:
         yield Problem(f"{parts.problem}; it is imported as text", parts.where or entry.name)
     record = {name.lower(): value for name, value in parts.values.items()}
     if record.keys().isdisjoint(_NAMES):
-        record["name"] = _stem(entry)
+        record["name"] = stem(entry)
     if not record.get("user_prompt") and not record.get("prompt"):
         record["user_prompt"] = parts.body
     elif not is_blank(parts.body) and record.keys().isdisjoint(_DETAILS):
@@ -197,7 +197,7 @@ def _read_markdown(entry: Entry, text: str) -> Records:
     yield entry.name, record
 
 
-def _read_table(text: str) -> Records:
+def read_table(text: str) -> Records:
     csv.field_size_limit(max(csv.field_size_limit(), _CSV_FIELD_CHARACTERS))
     header, _, body = text.partition("\n")
     columns = [column.lower() for column in _columns(header)]
@@ -221,7 +221,7 @@ def _delimiter(header: str) -> str:
     return max(",;\t|", key=header.count)
 
 
-def _stem(entry: Entry) -> str:
+def stem(entry: Entry) -> str:
     name = entry.basename
     for suffix in (*_PROMPT_FILES, *_MARKDOWN, *_TABLES, *_JSON, ".txt"):
         if name.lower().endswith(suffix) and len(name) > len(suffix):
@@ -252,9 +252,9 @@ def _prompt(
         name = f"{name} ({len(namesakes)})"
         by_name.setdefault(name, set()).add(values)
     modified_at = entry.modified_at
-    updated_at = _time(record, _UPDATED)
-    created_at = _time(record, _CREATED) or updated_at or modified_at
-    metadata = {"tags": _keywords(record), "author": fields["author"], "file": entry.basename}
+    updated_at = time(record, _UPDATED)
+    created_at = time(record, _CREATED) or updated_at or modified_at
+    metadata = {"tags": keywords(record), "author": fields["author"], "file": entry.basename}
     document = Document(
         source=SOURCE.name,
         source_id=name,
@@ -271,34 +271,34 @@ def _prompt(
 def _fields(record: Any) -> dict[str, str]:
     if isinstance(record, str):
         record = {"prompt": record}
-    system, user = _prompts(record)
-    name = _first_text(record, _NAMES).strip()
+    system, user = prompts(record)
+    name = first_text(record, _NAMES).strip()
     if not name:
         first_line = (user or system).strip().split("\n", 1)[0]
         name = truncate(first_line, _NAME_CHARACTERS)
     return {
         "name": name,
-        "details": _first_text(record, _DETAILS),
+        "details": first_text(record, _DETAILS),
         "system_prompt": system,
         "user_prompt": user,
-        "author": _first_text(record, _AUTHOR).strip(),
-        "keywords": ", ".join(_keywords(record)),
+        "author": first_text(record, _AUTHOR).strip(),
+        "keywords": ", ".join(keywords(record)),
     }
 
 
-def _prompts(record: Mapping[str, Any]) -> tuple[str, str]:
+def prompts(record: Mapping[str, Any]) -> tuple[str, str]:
     """The system prompt and the user prompt."""
-    system, user = _first_text(record, _SYSTEM), _first_text(record, _USER)
+    system, user = first_text(record, _SYSTEM), first_text(record, _USER)
     if record.get("role") in _SYSTEM_ROLES and not system:
         system, user = user, ""
     messages = _messages(record)
     if messages:
-        system_message, conversation = _split_messages(messages)
+        system_message, conversation = split_messages(messages)
         if not user or "prompt" in record:
             user = conversation
         return join_texts((system, system_message)), user
     if isinstance(record.get("prompt"), dict):
-        return _prompts(record["prompt"])
+        return prompts(record["prompt"])
     return system, user
 
 
@@ -309,7 +309,7 @@ def _messages(record: Mapping[str, Any]) -> list[Any]:
     return first if first and isinstance(first[0], dict) and "role" in first[0] else []
 
 
-def _split_messages(messages: list[Any]) -> tuple[str, str]:
+def split_messages(messages: list[Any]) -> tuple[str, str]:
     """The system messages, and the others. If not only the user speaks, roles are included."""
     system = [_text(m.get("content")) for m in messages if m.get("role") in _SYSTEM_ROLES]
     others = [m for m in messages if m.get("role") not in _SYSTEM_ROLES]
@@ -327,7 +327,7 @@ def _text(value: Any) -> str:
     return join_texts(part.get("text") if isinstance(part, dict) else part for part in parts)
 
 
-def _first_text(record: Mapping[str, Any], names: Iterable[str]) -> str:
+def first_text(record: Mapping[str, Any], names: Iterable[str]) -> str:
     """The first of these fields that has a text."""
     for name in names:
         value = record.get(name)
@@ -341,11 +341,11 @@ def _first_text(record: Mapping[str, Any], names: Iterable[str]) -> str:
     return ""
 
 
-def _keywords(record: Json) -> list[str]:
+def keywords(record: Json) -> list[str]:
     fields = record if isinstance(record, Mapping) else {}
     return next(filter(None, (parse_tags(fields.get(name)) for name in _KEYWORDS)), [])
 
 
-def _time(record: Json, names: Iterable[str]) -> datetime | None:
+def time(record: Json, names: Iterable[str]) -> datetime | None:
     fields = record if isinstance(record, Mapping) else {}
     return next(filter(None, (moment(fields.get(name)) for name in names)), None)

@@ -40,9 +40,9 @@ def confine(readable: Iterable[Path]) -> list[str]:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         return active
-    if _restrict_files(libc, [*readable, *_program_files()]):
+    if restrict_files(libc, [*readable, *program_files()]):
         active.append(FILES)
-    if _restrict_calls(libc):
+    if restrict_calls(libc):
         active.append(CALLS)
     return active
 
@@ -121,14 +121,14 @@ _CONNECT_AND_BIND = 0b11
 _SIGNALS_AND_SOCKETS = 0b11
 
 
-def _program_files() -> list[Path]:
+def program_files() -> list[Path]:
     """Where modules are loaded from, which importers do when the first file needs them."""
     folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, *_SYSTEM_FOLDERS]
     folders += os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
     return [Path(folder) for folder in dict.fromkeys(folders) if folder]
 
 
-def _restrict_files(libc: Any, readable: Iterable[Path]) -> bool:
+def restrict_files(libc: Any, readable: Iterable[Path]) -> bool:
     """Allow opening only these files and folders, and only for reading."""
     version = libc.syscall(_CREATE_RULESET, None, 0, 1)
     if version < 1:
@@ -144,13 +144,13 @@ def _restrict_files(libc: Any, readable: Iterable[Path]) -> bool:
         return False
     try:
         for path in readable:
-            _allow_reading(libc, ruleset, path)
+            allow_reading(libc, ruleset, path)
         return bool(libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0)
     finally:
         os.close(ruleset)
 
 
-def _allow_reading(libc: Any, ruleset: int, path: Path) -> None:
+def allow_reading(libc: Any, ruleset: int, path: Path) -> None:
     try:
         file = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -182,7 +182,7 @@ _CONDITIONAL = ("open", "openat", "clone", "tgkill", "prlimit64")
 Instruction = tuple[int, int, int, int]
 
 
-def _restrict_calls(libc: Any) -> bool:
+def restrict_calls(libc: Any) -> bool:
     architecture = ARCHITECTURES.get(platform.machine())
     if architecture is None or sys.byteorder != "little":
         return False

@@ -86,12 +86,12 @@ def document_frame(document: Document) -> bytes:
         [passage[:_PASSAGE_FIELDS] for passage in document.passages],
     )
     try:
-        return frame(DOCUMENT, orjson.dumps(fields, _simplify_mapping))
+        return frame(DOCUMENT, orjson.dumps(fields, simplify_mapping))
     except orjson.JSONEncodeError:  # lone surrogates, huge numbers, keys that are not strings
-        return frame(EXACT_DOCUMENT, json.dumps(_simplify(fields)).encode("ascii"))
+        return frame(EXACT_DOCUMENT, json.dumps(simplify(fields)).encode("ascii"))
 
 
-def _simplify_mapping(value: object) -> Json:
+def simplify_mapping(value: object) -> Json:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)):
@@ -99,12 +99,12 @@ def _simplify_mapping(value: object) -> Json:
     return str(value)
 
 
-def _simplify(value: Json) -> Json:
+def simplify(value: Json) -> Json:
     """The value with string keys and JSON types only, as the store would write it."""
     if isinstance(value, Mapping):
-        return {str(key): _simplify(item) for key, item in value.items()}
+        return {str(key): simplify(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_simplify(item) for item in value]
+        return [simplify(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     try:

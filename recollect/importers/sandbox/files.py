@@ -155,7 +155,7 @@ class Files:
                 "avoid": self._avoid,
             }
         )
-        with process.watch(self.stop), _checked(process):
+        with process.watch(self.stop), checked(process):
             while True:
                 kind, payload = process.receive()
                 if kind == encoding.LOOK:
@@ -227,7 +227,7 @@ class Files:
             same = positions[file.place]
             numbers.append(same.pop(0) if len(same) > 1 else same[0])
         process.send({"do": "read", "numbers": numbers})
-        with process.watch(self.stop), _checked(process):
+        with process.watch(self.stop), checked(process):
             for file, number in zip(pending, numbers, strict=True):
                 kind, payload = process.receive()
                 if kind == encoding.WORN:
@@ -296,7 +296,7 @@ class _Look:
 
 
 @contextmanager
-def _checked(process: ParsingProcess) -> Iterator[None]:
+def checked(process: ParsingProcess) -> Iterator[None]:
     """Kill a process that does not follow the protocol."""
     try:
         yield
