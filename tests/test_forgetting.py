@@ -10,16 +10,14 @@ from typing import Any
 import pytest
 
 import recollect
+from recollect import Selection
 from recollect.errors import InvalidInput, NotFound
 from recollect.model.documents import Document
-from recollect.model.fields import EXPORT_HEADER
-from recollect.model.forgetting import Selection
-from recollect.model.kinds import KINDS
-from recollect.model.search import Filter
 
 CANARY = "zebraquagga"
 EXPORT: dict[str, Any] = {
-    **EXPORT_HEADER,
+    "format": "recollect",
+    "version": 2,
     "conversations": [
         {
             "id": "trip",
@@ -54,7 +52,7 @@ def stocked(library: recollect.Library, export: Path) -> recollect.Library:
 
 
 def contents(library: recollect.Library) -> dict[str, list[str]]:
-    documents = library._store.iter_documents(Filter(kinds=KINDS, hidden=True))
+    documents = library.documents()
     return {document.id: [p.id for p in document.passages] for document in documents}
 
 
@@ -228,9 +226,7 @@ def test_unknown_ids_are_an_error(stocked: recollect.Library, values: dict[str, 
 def test_an_interrupted_run_forgets_the_rest_the_next_time(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from recollect.transfer import forgetting
-
-    monkeypatch.setattr(forgetting, "_MAX_BATCH_DOCUMENTS", 2)
+    monkeypatch.setattr("recollect.transfer.forgetting._MAX_BATCH_DOCUMENTS", 2)
     for number in range(6):
         library.add_conversation(f"c{number}", messages=[{"role": "user", "content": CANARY}])
     selection = Selection.of(text=CANARY)
