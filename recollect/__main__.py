@@ -31,7 +31,7 @@ def main() -> int:
 
         return serve(options)
     if command == "hook":
-        from recollect.capture.transcripts.hooks import main as run_hook
+        from recollect.capture.hooks import main as run_hook
 
         status = run_hook(options)
         if status is not None:

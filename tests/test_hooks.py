@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import pytest
 
 import recollect
-from recollect.capture.transcripts import hooks
-from recollect.capture.transcripts.drain import import_queue
-from recollect.capture.transcripts.inbox import Inbox
+from recollect.capture import hooks
+from recollect.capture.drain import import_queue
+from recollect.capture.inbox import Inbox
 from recollect.home_folder import HOOK_LOG
 from recollect.memory.digest import digest
 from recollect.model.observations import Observation
@@ -360,7 +360,7 @@ def test_queueing_a_transcript_imports_no_heavy_module(session: Session) -> None
         "recollect.library",
         "recollect.store",
     }
-    assert "recollect.capture.transcripts.inbox" in modules
+    assert "recollect.capture.inbox" in modules
     assert not modules & heavy
 
 

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from upstream import completion, events
 
 import recollect
-from recollect.capture.proxy.answers import Answer, AnswerReader, Choice
-from recollect.capture.proxy.recording import ChatRequest, Recorder, Recording
-from recollect.capture.proxy.turns import parse_turns
+from recollect.capture.model_answers import Answer, AnswerReader, Choice
+from recollect.capture.recording import ChatRequest, Recorder, Recording, parse_turns
 from recollect.model.documents import Document, Passage
 
 EVENTS = "text/event-stream"

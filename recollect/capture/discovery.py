@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recollect.capture.transcripts.watch import folders, transcript_files
+from recollect.capture.watch import folders, transcript_files
 from recollect.model.sources import CHATGPT, CLAUDE, source_label
 from recollect.transfer.exclusion import is_agent
 

@@ -13,7 +13,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from recollect.capture.transcripts import hooks
+from recollect.capture import hooks
 from recollect.cli.common import (
     add_flag,
     add_folders,
@@ -90,7 +90,7 @@ def define_archive(command: argparse.ArgumentParser) -> None:
 
 def watch(arguments: argparse.Namespace) -> int:
     from recollect.backup.schedule import BackupSchedule
-    from recollect.capture.transcripts.watch import Watcher, changes, folders
+    from recollect.capture.watch import Watcher, changes, folders
 
     watch_folders = folders(arguments.tool, existing_folders(arguments.folder))
     show = _print_event_json if arguments.json else _print_event

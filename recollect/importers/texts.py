@@ -1,12 +1,15 @@
-"""Text files: their encoding, and the limit on their size."""
+"""Text files: their encoding and the limit on their size; and tags, however programs write them."""
 
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import UNREADABLE
+from recollect.language.text import fold
+from recollect.model.documents import Json
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -58,3 +61,28 @@ def decode_text(data: bytes) -> Text:
     if sum(map(text.count, _CONTROL_CHARACTERS)) > _MAX_CONTROL_CHARACTERS * len(text):
         raise Unreadable("not a text file")
     return Text(text.replace("\r\n", "\n").replace("\r", "\n"), guess)
+
+
+def parse_tags(value: Json) -> list[str]:
+    """Tags from a list or from a text with commas or spaces, with or without `#`."""
+    if isinstance(value, str):
+        value = value.split(",") if "," in value else value.split()
+    tags = (str(tag).strip().lstrip("#").strip() for tag in as_texts(value))
+    return unique(tag for tag in tags if tag)
+
+
+def unique(values: Iterable[str]) -> list[str]:
+    """Each value once, ignoring case and accents, as it was first written."""
+    by_key: dict[str, str] = {}
+    for value in values:
+        by_key.setdefault(fold(value), value)
+    return list(by_key.values())
+
+
+def as_texts(value: Json) -> list[Json]:
+    """The strings and numbers of a list, or a single one as a list."""
+    if isinstance(value, list):
+        return [item for item in value if isinstance(item, (str, int, float))]
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return [value]
+    return []

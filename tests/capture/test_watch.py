@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect.capture.transcripts import watch
-from recollect.capture.transcripts.watch import Event, Folder, Watcher
+from recollect.capture import watch
+from recollect.capture.watch import Event, Folder, Watcher
 from recollect.errors import InvalidInput, StoreBusy
 from recollect.importers.sandbox.process import POOL
 from recollect.model.search import SearchOptions

@@ -19,7 +19,6 @@ from recollect.importers.documents.extract import parse_date
 from recollect.importers.entries import Entry, entries
 from recollect.importers.items import cues_of, fields_of, seconds_at, text_of
 from recollect.importers.knowledge import (
-    card_images,
     characters,
     frontmatter,
     media,
@@ -27,6 +26,7 @@ from recollect.importers.knowledge import (
     prompts,
     subtitles,
 )
+from recollect.importers.knowledge.characters import PNG
 from recollect.importers.registry import detect
 from recollect.language.queries.query_fields import ROLES
 from recollect.language.text import moment
@@ -43,6 +43,7 @@ __all__ = [
     "LIMITS",
     "MASK",
     "PASSAGE_TYPES",
+    "PNG",
     "ROLES",
     "VISIBILITIES",
     "ChatLog",
@@ -51,7 +52,6 @@ __all__ = [
     "Problem",
     "Sources",
     "arrange",
-    "card_images",
     "cues_of",
     "decode_content",
     "detect",

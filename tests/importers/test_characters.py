@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from builders import (
     LIMITS,
+    PNG,
     SAMPLES,
     Entry,
     Problem,
-    card_images,
     claimed_by,
     entries,
     entry,
@@ -105,7 +105,7 @@ def chunk(kind: bytes, data: bytes, crc: int | None = None) -> bytes:
 def png(*texts: bytes) -> bytes:
     pixel = chunk(b"IDAT", zlib.compress(b"\0\0"))
     return (
-        card_images.PNG
+        PNG
         + chunk(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0")
         + pixel
         + b"".join(texts)
@@ -332,7 +332,7 @@ def test_no_json_raises(value: Any, path: list[int]) -> None:
 def test_no_file_raises(data: bytes, name: str) -> None:
     for content in (
         data,
-        card_images.PNG + data,
+        PNG + data,
         b"RIFF\0\0\0\0WEBP" + data,
         b"PK\3\4" + data,
         png(chunk(b"zTXt", data)),

@@ -18,7 +18,7 @@ from people import STORES, World
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from recollect.capture.proxy.upstream import Upstream
+from recollect.capture.upstream import Upstream
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
 from recollect.settings import LIMITS

@@ -12,18 +12,17 @@ import base64
 import binascii
 import io
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
 from recollect.importers.items import FIELDS, with_fields
 from recollect.importers.jsonstream import UNREADABLE, decode, peek, records
-from recollect.importers.knowledge import card_images
-from recollect.importers.knowledge.tags import parse_tags
 from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import (
     UNEXPECTED,
@@ -32,12 +31,128 @@ from recollect.importers.records import (
     other_fields,
     string_or_none,
 )
+from recollect.importers.texts import parse_tags
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import CHARACTER
 from recollect.model.receipts import Problem
 from recollect.model.sources import CHARACTERS
 from recollect.settings import LIMITS
+
+PNG = b"\x89PNG\r\n\x1a\n"
+_TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt")
+_KEYWORD_BYTES = 80
+_MAX_TEXT_BYTES = 16_000_000
+"""The limit for all texts in an image together."""
+_CHUNK_TYPE = re.compile(rb"[A-Za-z]{4}")
+_ASCII_COMMENT = b"ASCII\0\0\0"
+_NUMBERS = re.compile(rb"[0-9]{1,3}(?:,[0-9]{1,3})*+")
+_SKIP_BYTES = 1 << 16
+
+
+class Chunk(NamedTuple):
+    type: bytes
+    data: bytes
+    """Empty unless it is a text chunk."""
+    start: int
+    end: int
+
+
+def png_texts(file: IO[bytes], limit: int | None = None) -> Iterator[tuple[str, bytes, Chunk]]:
+    """The texts in a PNG with their keywords in lower case.
+
+    With `limit`, texts are truncated and not decompressed.
+    """
+    budget = _MAX_TEXT_BYTES
+    for chunk in _chunks(file, limit):
+        keyword, separator, value = chunk.data.partition(b"\0")
+        if separator and len(keyword) < _KEYWORD_BYTES:
+            if limit is None:
+                value = decompress(chunk.type, value, budget)
+                budget -= len(value)
+            yield keyword.decode("latin-1").strip().lower(), value, chunk
+
+
+def remove_chunks(data: bytes, chunks: list[Chunk]) -> bytes:
+    """A PNG without some of its chunks."""
+    parts = []
+    position = 0
+    for chunk in chunks:
+        parts.append(data[position : chunk.start])
+        position = chunk.end
+    parts.append(data[position:])
+    return b"".join(parts)
+
+
+def webp_comment(data: bytes) -> str:
+    """The user comment in the EXIF data of a WEBP image."""
+    position = 12
+    while position + 8 <= len(data):
+        type_, size = struct.unpack_from("<4sI", data, position)
+        if type_ == b"EXIF":
+            return exif_comment(data[position + 8 : position + 8 + size])
+        position += 8 + size + (size & 1)
+    return ""
+
+
+def exif_comment(exif: bytes) -> str:
+    _, _, comment = exif.partition(_ASCII_COMMENT)
+    text = comment.rstrip(b"\0").strip()
+    if _NUMBERS.fullmatch(text):  # old programs wrote the bytes as a list of numbers
+        numbers = [int(number) for number in text.split(b",")]
+        text = bytes(number for number in numbers if number < 256)
+    return text.decode("utf-8", "replace")
+
+
+def _chunks(file: IO[bytes], limit: int | None) -> Iterator[Chunk]:
+    if file.read(8) != PNG:
+        return
+    start = 8
+    while True:
+        header = file.read(8)
+        if len(header) < 8:
+            return
+        size, type_ = struct.unpack(">I4s", header)
+        if not _CHUNK_TYPE.fullmatch(type_) or type_ == b"IEND":
+            return
+        data = b""
+        if type_ in _TEXT_CHUNKS and size <= LIMITS.card_bytes:
+            length = size if limit is None else min(size, limit)
+            data = file.read(length)
+        rest = size - len(data) + 4  # a checksum follows
+        if file.seekable():
+            file.seek(rest, 1)
+        while rest > 0 and not file.seekable():
+            skipped = len(file.read(min(rest, _SKIP_BYTES)))
+            if not skipped:
+                return
+            rest -= skipped
+        end = start + size + 12
+        yield Chunk(type_, data, start, end)
+        start = end
+
+
+def decompress(type_: bytes, value: bytes, limit: int) -> bytes:
+    if type_ == b"zTXt":
+        return inflate(value[1:], limit)
+    if type_ == b"iTXt":
+        is_compressed = value[:1] == b"\1"
+        text = value[2:].split(b"\0", 2)[-1]
+        return inflate(text, limit) if is_compressed else text
+    return value
+
+
+def inflate(data: bytes, limit: int) -> bytes:
+    """The text; empty if it is damaged or longer than `limit`."""
+    if limit <= 0:
+        return b""
+    decompressor = zlib.decompressobj()
+    try:
+        text = decompressor.decompress(data, limit)
+    except zlib.error:
+        return b""
+    return b"" if decompressor.unconsumed_tail else text
+
 
 SOURCE = CHARACTERS
 DESCRIPTION = "Character cards (JSON, PNG or CHARX)"
@@ -84,10 +199,10 @@ def claims(entry: Entry) -> bool:
             return True
         if suffix in (".png", ".apng"):
             with entry.open() as file:
-                texts = card_images.png_texts(file, limit=80)
+                texts = png_texts(file, limit=80)
                 return any(keyword in _KEYWORDS for keyword, _, _ in texts)
         if suffix == ".webp":
-            return "first_mes" in card_images.webp_comment(read_whole(entry))
+            return "first_mes" in webp_comment(read_whole(entry))
         return suffix == ".json" and is_card(entry)
     except (ValueError, *UNREADABLE):
         return False
@@ -138,16 +253,16 @@ def read_json(entry: Entry) -> Iterator[Document | Problem]:
 def read_image(entry: Entry, suffix: str) -> Document | Problem:
     data = read_whole(entry)
     if suffix == ".webp":
-        card = parse_card(card_images.webp_comment(data).encode())
+        card = parse_card(webp_comment(data).encode())
     else:
-        texts = list(card_images.png_texts(io.BytesIO(data)))
+        texts = list(png_texts(io.BytesIO(data)))
         # Like the first programs, accept any other keyword too.
         ranks = {keyword: rank for rank, keyword in enumerate(_KEYWORDS)}
         texts.sort(key=lambda text: ranks.get(text[0], len(ranks)))
         cards = (parse_card(value) for _, value, _ in texts)
         card = next((card for card in cards if card is not None), None)
         chunks = [c for word, _, c in texts if word in _KEYWORDS or word.startswith(_ASSET_PREFIX)]
-        data = card_images.remove_chunks(data, sorted(chunks, key=lambda chunk: chunk.start))
+        data = remove_chunks(data, sorted(chunks, key=lambda chunk: chunk.start))
     if card is None:
         return failure(_NO_CARD, entry.name)
     return character(card, entry, Avatar(_IMAGES[suffix], data))

@@ -14,9 +14,16 @@ from recollect.importers.entries import Entry
 from recollect.importers.items import item_id, with_text
 from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.knowledge import frontmatter
-from recollect.importers.knowledge.tags import as_texts, parse_tags, unique
 from recollect.importers.problems import contain_errors, failure
-from recollect.importers.texts import Text, Unreadable, decode_text, read_text
+from recollect.importers.texts import (
+    Text,
+    Unreadable,
+    as_texts,
+    decode_text,
+    parse_tags,
+    read_text,
+    unique,
+)
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import NOTE

@@ -19,10 +19,9 @@ from recollect.importers.entries import Entry
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import UNREADABLE, lines, peek, records
 from recollect.importers.knowledge import frontmatter
-from recollect.importers.knowledge.tags import parse_tags
 from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import UNEXPECTED, is_blank, join_texts
-from recollect.importers.texts import Unreadable, decode_text, read_text
+from recollect.importers.texts import Unreadable, decode_text, parse_tags, read_text
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import PROMPT

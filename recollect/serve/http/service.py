@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from recollect import settings
-from recollect.capture.proxy.upstream import Upstream
+from recollect.capture.upstream import Upstream
 from recollect.errors import InvalidInput
 from recollect.jobs.runner import HOST
 from recollect.jobs.system import JobSystem

@@ -16,10 +16,9 @@ from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from recollect.capture.proxy.answers import Answer, AnswerReader
-from recollect.capture.proxy.recording import answer_metadata
-from recollect.capture.proxy.turns import conversation_title, parse_answer
-from recollect.capture.proxy.upstream import NoAnswer, Upstream
+from recollect.capture.model_answers import Answer, AnswerReader
+from recollect.capture.recording import answer_metadata, conversation_title, parse_answer
+from recollect.capture.upstream import NoAnswer, Upstream
 from recollect.language.text import printable, truncate
 from recollect.library import Library
 from recollect.model.audience import is_human_only

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from recollect.capture.proxy.upstream import SETTING, Headers, NoAnswer, Upstream
+from recollect.capture.upstream import SETTING, Headers, NoAnswer, Upstream
 from recollect.errors import InvalidInput
 from recollect.serve.http import logs
 from recollect.serve.http.access import Access

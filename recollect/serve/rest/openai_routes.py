@@ -20,9 +20,9 @@ from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from recollect.capture.proxy.answers import AnswerReader, decompress
-from recollect.capture.proxy.recording import ChatRequest, Recording
-from recollect.capture.proxy.upstream import NoAnswer, Upstream, response_headers
+from recollect.capture.model_answers import AnswerReader, decompress
+from recollect.capture.recording import ChatRequest, Recording
+from recollect.capture.upstream import NoAnswer, Upstream, response_headers
 from recollect.model.chat_messages import as_mapping, as_text, chat_messages
 from recollect.model.documents import Json
 from recollect.serve.http import logs

@@ -15,7 +15,7 @@ import os
 import sys
 from contextlib import contextmanager
 
-from recollect.capture.transcripts.inbox import Inbox
+from recollect.capture.inbox import Inbox
 from recollect.home_folder import HOOK_LOG, SPOOL
 
 TYPE_CHECKING = False  # typing takes longer to load than a hook to run
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int | None:
         return 1
     try:
         if event == "import":
-            from recollect.capture.transcripts.drain import import_queue
+            from recollect.capture.drain import import_queue
 
             import_queue(inbox(), log)
         else:

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect import settings
-from recollect.capture.proxy.answers import READABLE_ENCODINGS
-from recollect.capture.proxy.recording import Recorder
+from recollect.capture.model_answers import READABLE_ENCODINGS
+from recollect.capture.recording import Recorder
 from recollect.errors import RecollectError
 from recollect.models.openai_client import Server
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from recollect.capture.transcripts.inbox import Inbox
-from recollect.capture.transcripts.watch import import_transcript
+from recollect.capture.inbox import Inbox
+from recollect.capture.watch import import_transcript
 from recollect.errors import RecollectError
 from recollect.library import Library
 from recollect.places import open
