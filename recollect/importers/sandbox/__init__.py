@@ -10,7 +10,6 @@ library open.
     encoding.py     what the two send each other
     bounds.py       how much time, memory and output a file may cost
     confinement.py  what the process gives up before it reads the first file
-    system_calls.py the numbers of the system calls that are refused
 
 The parent never trusts what the process sends: it is JSON, its types are checked, and its size is
 limited. If the process ends or exceeds a bound, the file it was reading becomes a Problem, and
