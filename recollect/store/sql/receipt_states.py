@@ -8,18 +8,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from hashlib import blake2b
 from typing import Any
 
 from recollect.language.text import micros
 from recollect.model.documents import Document
+from recollect.model.edited_fields import (
+    EDITED_FIELDS,
+    PERSONAL_METADATA,
+    edited_fields,
+    edited_metadata,
+)
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import (
     decode_document,
     decode_passage,
     document_row,
-    dump,
     passage_digest,
 )
 from recollect.store.sql.rewriting import is_rewritable, passage_rows, replace_passages
@@ -57,7 +60,7 @@ class ReceiptRecord:
             return
         where = f"from {_TABLE} where {self._db.own()} and receipt = ? and document = ?"
         for (earlier,) in self._db.rows(f"select before {where}", (self._receipt, document)):
-            before = add_marks(earlier, before) or before
+            before = later_state(earlier, before) or before
         self._db.run(f"delete {where}", (self._receipt, document))
         self._db.insert(_TABLE, _COLUMNS, [(self._receipt, document, before)])
 
@@ -94,111 +97,60 @@ class ReceiptRecord:
         return count, states[0][0] == NEW
 
 
-# -- what an import changed of the fields, so that undoing it keeps later changes ---
+# -- the fields of a document ---
 
-MARKS = "imported"
-"""The key of the marks in the state that a receipt has of a document."""
-
-Marks = Mapping[str, int | None]
-
-_FIELDS = ("title", "project", "head", "created_at", "updated_at", "partial", "shared_ids")
-_METADATA = "metadata."
-# Editing tags and pins moves the date by a microsecond (see imports/undo.py).
+IMPORTED = "imported"
+"""The key, in the state before an import, of the date that the import gave the document."""
+# Editing tags and pins moves the date by a microsecond (see `undo.py`).
 _SAME_DATE = 1_000_000
-
-
-def field_marks(before: Document, after: Document) -> dict[str, int | None]:
-    """The marks of the fields that differ."""
-    old_values, new_values = _values(before), _values(after)
-    return {
-        name: _mark(new_values.get(name))
-        for name in old_values.keys() | new_values.keys()
-        if old_values.get(name) != new_values.get(name)
-    }
-
-
-def restore_fields(stored: Document, before: Document, marks: Marks) -> Document:
-    """The stored document with the fields before an import that nobody has changed since."""
-    fields = {name: getattr(stored, name) for name in _FIELDS}
-    metadata = dict(stored.metadata)
-    for name in _unchanged_fields(stored, marks):
-        key = name.removeprefix(_METADATA)
-        if name in _FIELDS:
-            fields[name] = getattr(before, name)
-        elif key in before.metadata:
-            metadata[key] = before.metadata[key]
-        else:
-            metadata.pop(key, None)
-    return replace(stored, metadata=metadata, **fields)
-
-
-def _unchanged_fields(stored: Document, marks: Marks) -> list[str]:
-    """The fields that still have the values that an import gave them."""
-    values = _values(stored)
-    return [name for name, mark in marks.items() if _has_mark(values.get(name), mark)]
-
-
-# -- states in receipts ---
 
 
 def dump_fields(before: Document, after: Document) -> str:
     """The fields of a conversation before an import, as a receipt stores them."""
-    return json.dumps(document_row(before) | {MARKS: field_marks(before, after)})
+    return json.dumps(document_row(before) | {IMPORTED: micros(after.updated_at)})
 
 
-def load_fields(state: Mapping[str, Any]) -> tuple[Document, Marks]:
-    """The fields of a document before an import, and the marks of those that it changed."""
-    row = state.get("document", state) | {"version": 0}
-    return decode_document(row), state[MARKS]
+def restore_fields(stored: Document, state: Mapping[str, Any]) -> Document:
+    """The stored document with the fields before an import. What a person has set stays."""
+    before = decode_document(state.get("document", state) | {"version": 0})
+    edited = edited_fields(stored.metadata)
+    kept = {*PERSONAL_METADATA, EDITED_FIELDS, *edited_metadata(edited)}
+    if "tags" not in edited:
+        kept.discard("tags")
+    metadata = {name: value for name, value in before.metadata.items() if name not in kept}
+    metadata |= {name: stored.metadata[name] for name in kept if name in stored.metadata}
+    restored = replace(
+        stored,
+        title=stored.title if "title" in edited else before.title,
+        project=stored.project if "project" in edited else before.project,
+        metadata=metadata,
+        created_at=before.created_at,
+        partial=before.partial,
+        shared_ids=before.shared_ids,
+    )
+    date, imported = micros(stored.updated_at), state[IMPORTED]
+    if date == imported or (None not in (date, imported) and 0 <= date - imported < _SAME_DATE):
+        return replace(restored, head=before.head, updated_at=before.updated_at)
+    return restored  # it has grown since
 
 
-def add_marks(state: str | None, later: str | None) -> str | None:
-    """The state before an import that has changed the document again, with the marks of both."""
-    if state is None or later is None:
+def later_state(state: str | None, later: str | None) -> str | None:
+    """The state before an import that has changed the document again."""
+    if state in (None, NEW) or later is None:
         return state
-    first, second = json.loads(state), json.loads(later)
-    if first is None:  # the import created it
-        return state
-    return json.dumps(first | {MARKS: first[MARKS] | second[MARKS]})
-
-
-# -- marks ---
-
-
-def _values(document: Document) -> dict[str, Any]:
-    values = {name: getattr(document, name) for name in _FIELDS}
-    for key, value in document.metadata.items():
-        values[f"{_METADATA}{key}"] = value
-    return values
-
-
-def _mark(value: Any) -> int | None:
-    if isinstance(value, datetime):
-        return micros(value)
-    if value is None:
-        return None
-    # A number: `forget` looks for texts in the states.
-    text = dump([value]) or ""
-    return int.from_bytes(blake2b(text.encode(), digest_size=7).digest())
-
-
-def _has_mark(value: Any, mark: int | None) -> bool:
-    current = _mark(value)
-    if isinstance(value, datetime) and current is not None and mark is not None:
-        return 0 <= current - mark < _SAME_DATE
-    return current == mark
+    return json.dumps(json.loads(state) | {IMPORTED: json.loads(later)[IMPORTED]})
 
 
 # -- earlier states ---
 
 
-def dump_state(document: Document, marks: Marks) -> str:
-    """A whole document, as a receipt stores it, with marks of the fields that an import changed."""
+def dump_state(document: Document, after: Document | None = None) -> str:
+    """A whole document, as a receipt stores it before an import that changed it."""
     _, rows = passage_rows(document)
     state = {
         "document": document_row(document),
         "passages": [[digest.hex(), *rest] for digest, *rest in rows],
-        MARKS: marks,
+        IMPORTED: micros(after.updated_at) if after else None,
     }
     return json.dumps(state)
 

@@ -12,7 +12,6 @@ from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.text import from_micros, micros, storable, truncate
 from recollect.model.receipts import Counts, FileReceipt, Receipt
 from recollect.store.sql import changes, passages, receipt_names, receipt_states, rewriting
-from recollect.store.sql import receipt_states as field_changes
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row
 from recollect.store.sql.lookup import read_header
@@ -181,9 +180,8 @@ def _undo_merge(db: Database, id: int, document: int, before: str | None, index:
 def _restore_fields(
     db: Database, document: int, state: Mapping[str, Any], index: TextIndex
 ) -> None:
-    """Restore the fields that an import changed, except those that were changed again since."""
-    before, marks = field_changes.load_fields(state)
-    restored = field_changes.restore_fields(read_header(db, document), before, marks)
+    """Restore the fields that an import changed."""
+    restored = receipt_states.restore_fields(read_header(db, document), state)
     passages.update_document(db, document, document_row(restored), index)
 
 

@@ -31,7 +31,7 @@ from recollect.store.sql.merging import (
     merge_outlines,
     unique_passages,
 )
-from recollect.store.sql.receipt_states import ReceiptRecord, dump_fields, field_marks
+from recollect.store.sql.receipt_states import ReceiptRecord, dump_fields
 from recollect.store.values import SaveResult
 
 # Columns that do not count as a change of a rewritten document.
@@ -443,7 +443,7 @@ class _Saver:
             if whole is None:
                 receipt_states.detach_from_imports(self._db, key)
             else:
-                before = receipt_states.dump_state(whole, field_marks(stored, new_document))
+                before = receipt_states.dump_state(whole, new_document)
         self._record.add(key, before)
         return result
 

@@ -84,7 +84,7 @@ def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
     """See Store.trash."""
     key = key_of(db, id)
     document = read(db, key)
-    state = json.loads(dump_state(document, {})) | {_IMPORTS: read_imports(db, key)}
+    state = json.loads(dump_state(document)) | {_IMPORTS: read_imports(db, key)}
     changes.delete(db, key, index)
     return _log(db, DELETE, document, state, until)
 
