@@ -9,11 +9,11 @@ the human-only matches from counts. Counts end at `MAX_COUNTED`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from recollect.language.queries.query_tree import Node, Word
 from recollect.model.audience import HUMAN_ONLY, Audience, is_human_only
@@ -30,6 +30,8 @@ from recollect.store.values import (
     TimedMatches,
 )
 from recollect.store.views import StoreView
+
+T = TypeVar("T")
 
 # Larger counts are lower bounds.
 MAX_COUNTED = 10_000
@@ -143,13 +145,7 @@ class AudienceStore(StoreView):
     # -- text search ---
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        request = limit
-        while True:
-            keys = self._store.match(node, filter, request)
-            visible = self._visible(keys)
-            if len(visible) >= limit or len(keys) < request:
-                return visible[:limit]
-            request = 2 * request + _PASSAGES_PER_QUERY
+        return enough(limit, lambda n: self._store.match(node, filter, n), self._visible)
 
     def has_match(self, node: Node, filter: Filter) -> bool:
         return bool(self.match(node, filter, 1))
@@ -252,27 +248,22 @@ class AudienceStore(StoreView):
     def recent(
         self, text: str | None, filter: Filter, limit: int, by_words: bool = False
     ) -> list[Candidate]:
-        request = limit
-        while True:
-            candidates = self._store.recent(text, filter, request, by_words)
-            visible = self._visible_candidates(candidates)
-            if len(visible) >= limit or len(candidates) < request:
-                return visible[:limit]
-            request = 2 * request + _PASSAGES_PER_QUERY
+        return enough(
+            limit,
+            lambda n: self._store.recent(text, filter, n, by_words),
+            self._visible_candidates,
+        )
 
     # -- vectors ---
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
-        request = limit
-        while True:
-            neighbours = self._store.nearest(space, vector, filter, request)
+        def visible(neighbours: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
             keys = self._visible_set(key for key, _ in neighbours)
-            visible = [(key, cosine) for key, cosine in neighbours if key in keys]
-            if len(visible) >= limit or len(neighbours) < request:
-                return visible[:limit]
-            request = 2 * request + _PASSAGES_PER_QUERY
+            return [(key, cosine) for key, cosine in neighbours if key in keys]
+
+        return enough(limit, lambda n: self._store.nearest(space, vector, filter, n), visible)
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         return self._store.cosines(space, vector, self._visible(keys))
@@ -318,6 +309,19 @@ class AudienceStore(StoreView):
             hidden = self._store.human_only(unchecked)
             self._visibility.update((key, key not in hidden) for key in unchecked)
         return [key for key in keys if self._visibility[key]]
+
+
+def enough(
+    limit: int, read: Callable[[int], Sequence[T]], select: Callable[[Sequence[T]], list[T]]
+) -> list[T]:
+    """The first selected values. More are read until there are enough of them, or no more."""
+    request = limit
+    while True:
+        values = read(request)
+        selected = select(values)
+        if len(selected) >= limit or len(values) < request:
+            return selected[:limit]
+        request = 2 * request + _PASSAGES_PER_QUERY
 
 
 def _visible_part(document: Document) -> Document:

@@ -15,6 +15,7 @@ from recollect.language.queries.query_tree import And, Node, Or, Word
 from recollect.language.text import fold, has_token, tokens
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
+from recollect.store.audience import enough
 from recollect.store.base import Store
 from recollect.store.values import Candidate, Space, SubstringMatches
 from recollect.store.views import StoreView
@@ -43,13 +44,7 @@ class ObservationStore(StoreView):
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         query = _and(node, self._words) or node
-        request = limit
-        while True:
-            keys = self._store.match(query, filter, request)
-            matching = self._matching(keys)
-            if len(matching) >= limit or len(keys) < request:
-                return matching[:limit]
-            request = 2 * request + _PASSAGES_PER_QUERY
+        return enough(limit, lambda n: self._store.match(query, filter, n), self._matching)
 
     def has_match(self, node: Node, filter: Filter) -> bool:
         return bool(self.match(node, filter, 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +19,7 @@ from recollect.model.search import Filter
 from recollect.store import turns
 from recollect.store.base import Store
 from recollect.store.sql import observations as observation_sql
-from recollect.store.sqlite import SqliteStore, connection, transactions
+from recollect.store.sqlite import SqliteStore, connection
 
 
 def conversation(*texts: str, id: str = "c") -> Document:
@@ -77,19 +76,6 @@ def test_many_observations_are_saved_in_many_transactions(
     assert store.unobserved(1) == ([], 0) and store.verify().healthy
 
 
-def test_the_next_save_begins_with_the_limit_that_the_last_one_has_shown(
-    store: Store, steps: list[observation_sql.Step], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turns, "TURN_SECONDS", 1_000.0)
-    store.save([conversation("text")])
-    store.save_observations("c", 1, observations("one", "two", "three"))
-    assert [step.is_complete for step in steps] == [False, True]
-    steps.clear()
-    store.save_observations("c", 1, observations("ONE", "TWO", "THREE"))
-    assert [step.is_complete for step in steps] == [True]
-    assert observation_texts(store) == ["ONE", "TWO", "THREE"]
-
-
 def test_removed_observations_go_first_and_the_order_is_right_at_the_end(
     store: Store, steps: list[observation_sql.Step]
 ) -> None:
@@ -140,20 +126,6 @@ def test_the_order_of_concepts_does_not_change_the_text_of_an_observation() -> N
     assert contents[0] == contents[1]
 
 
-def test_a_turn_does_less_after_a_long_one_and_more_after_a_short_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(turns, "time", clock(pauses.append))
-    limits = []
-    for turn, seconds in zip(turns.turns(8), (0.04, 0.0, 10.0, 0.02), strict=False):
-        limits.append(turn.limit)
-        turn.seconds = seconds
-    assert limits == [8, 4, 16, 1]
-    assert pauses == [0.04, 0.0, turns.LONGEST_PAUSE, 0.02]
-    assert [turn.limit for turn in islice(turns.turns(3), 1)] == [3]
-
-
 # -- the text index ---
 
 
@@ -169,22 +141,6 @@ def statements(store: SqliteStore, work: Callable[[], object]) -> list[str]:
     finally:
         writer.trace_v2(0, None)
     return texts
-
-
-def test_only_words_that_are_gone_are_looked_up_in_the_index(sqlite_store: SqliteStore) -> None:
-    store = sqlite_store
-    store.save([conversation(id="new")])
-    first = statements(store, lambda: store.append("new", Passage("m0", "user", "some words")))
-    assert not [sql for sql in first if "passage_text match" in sql]
-
-    def change(document: Document) -> Document:
-        passages = tuple(p._replace(content="some phrases") for p in document.passages)
-        return replace(document, passages=passages)
-
-    revision = statements(store, lambda: store.revise("new", change))
-    assert len([sql for sql in revision if "passage_text match" in sql]) == 1
-    assert store.known_words(["words", "phrases", "some"]) == {"phrases", "some"}
-    assert store.verify().healthy
 
 
 def test_a_word_that_another_process_has_removed_is_added_again(
@@ -212,65 +168,3 @@ def test_a_word_of_a_failed_write_is_added_by_the_next_one(sqlite_store: SqliteS
 
 
 # -- waiting for each other ---
-
-
-def test_who_has_waited_for_long_tries_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    sleeps: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-        sleeps.append(seconds)
-
-    monkeypatch.setattr(connection, "time", clock(sleep, lambda: now))
-    monkeypatch.setattr(connection, "random", SimpleNamespace(uniform=lambda low, high: high))
-    wait = connection.busy_handler(1.0)
-    tries = 0
-    while wait(tries):
-        tries += 1
-    assert sleeps == sorted(sleeps, reverse=True)
-    assert sleeps[0] == connection._LONGEST_SLEEP and sleeps[-1] < sleeps[0] / 10
-    assert sum(sleeps) >= 1.0
-
-
-def test_a_process_pauses_after_a_long_transaction(
-    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(transactions, "time", clock(pauses.append))
-    monkeypatch.setattr(transactions, "_LONG_TRANSACTION", 3600.0)
-    sqlite_store._connections._next_turn = 0.0
-    sqlite_store.set_marker("a", 1)
-    sqlite_store.set_marker("a", 2)
-    assert pauses == []
-    monkeypatch.setattr(transactions, "_LONG_TRANSACTION", 0.0)
-    monkeypatch.setattr(transactions, "_PAUSE_AFTER_LONG", 60.0)
-    sqlite_store.set_marker("a", 3)
-    assert pauses == []
-    sqlite_store.set_marker("a", 4)
-    assert len(pauses) == 1 and 0 < pauses[0] <= 60
-
-
-def test_a_log_that_another_process_has_copied_is_not_copied_again(
-    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = sqlite_store
-    store.save([conversation("hello")])
-    texts: list[str] = []
-
-    def connect(path: object) -> connection.Connection:
-        db = connection.connect(store.path)
-        db.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: texts.append(event["sql"]))
-        return db
-
-    monkeypatch.setattr(transactions, "connect", connect)
-    monkeypatch.setattr(transactions, "_PAGES_PER_CHECKPOINT", 1)
-    connections = store._connections
-    connections._copied_pages = 0
-    connections._checkpoint()
-    assert texts == ["pragma wal_checkpoint(noop)", "pragma wal_checkpoint(passive)"]
-    texts.clear()
-    connections._copied_pages = 0
-    connections._checkpoint()
-    assert texts == ["pragma wal_checkpoint(noop)"]
