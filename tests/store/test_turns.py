@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -16,7 +14,6 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
 from recollect.model.search import Filter
-from recollect.store import turns
 from recollect.store.base import Store
 from recollect.store.sql import observations as observation_sql
 from recollect.store.sqlite import SqliteStore, connection
@@ -38,11 +35,6 @@ def observation_texts(store: Store) -> list[str]:
     return [passage.content for passage in store.document(f"{OBSERVATIONS}:c").passages]
 
 
-def clock(sleep: Callable[[float], object], now: Callable[[], float] = time.monotonic) -> Any:
-    """A module `time` for one module only."""
-    return SimpleNamespace(sleep=sleep, monotonic=now)
-
-
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[observation_sql.Step]:
     """Every transaction that saves observations. Each saves one observation only."""
@@ -54,12 +46,26 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[observation_sql.Step]:
         return steps[-1]
 
     monkeypatch.setattr(observation_sql, "save", save_step)
-    monkeypatch.setattr("recollect.store.sql.store._OBSERVATIONS_PER_TURN", 1)
-    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr("recollect.store.sql.store._OBSERVATIONS_PER_TRANSACTION", 1)
     return steps
 
 
 # -- observations ---
+
+
+def before_second_write(
+    store: Any, action: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes = []
+    write = store._write_text
+
+    def write_text(work: object, **options: object) -> object:
+        writes.append(work)
+        if len(writes) == 2:
+            action()
+        return write(work, **options)
+
+    monkeypatch.setattr(store, "_write_text", write_text)
 
 
 def test_many_observations_are_saved_in_many_transactions(
@@ -96,11 +102,11 @@ def test_a_save_that_is_interrupted_leaves_the_conversation_unobserved(
 ) -> None:
     store.save([conversation("text")])
 
-    def interrupt(seconds: float) -> None:
+    def interrupt() -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(turns, "time", clock(interrupt))
+        before_second_write(store, interrupt, patch)
         with pytest.raises(KeyboardInterrupt):
             store.save_observations("c", 1, observations("one", "two"))
     assert store.unobserved(1) == ([("c", 1)], 1) and store.verify().healthy
@@ -112,7 +118,7 @@ def test_a_conversation_that_is_deleted_meanwhile_gets_no_observations(
     store: Store, steps: list[observation_sql.Step], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.save([conversation("text")])
-    monkeypatch.setattr(turns, "time", clock(lambda seconds: store.delete("c")))
+    before_second_write(store, lambda: store.delete("c"), monkeypatch)
     store.save_observations("c", 1, observations("one", "two", "three"))
     assert store.summaries(Filter(hidden=True), "", 10, 0) == ([], 0)
     assert steps[-1] == observation_sql.Step(has_removed=False, is_complete=True)

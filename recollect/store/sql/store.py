@@ -49,7 +49,6 @@ from recollect.store.sql import transfer as handover
 from recollect.store.sql import undo as undo_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.selection import resolve_filter
-from recollect.store.turns import Turn, turns
 from recollect.store.values import (
     Activity,
     Appended,
@@ -76,8 +75,8 @@ Connection = TypeVar("Connection", bound=Database)
 
 # Longer than a search: people see the hits while all matches are counted.
 _COUNTING_SECONDS = 3 * LIMITS.search_seconds
-# Changed observations in the first transaction. The next ones adapt.
-_OBSERVATIONS_PER_TURN = 8
+# Others can write in between.
+_OBSERVATIONS_PER_TRANSACTION = 32
 
 
 class TextQueries(Protocol):
@@ -110,8 +109,6 @@ class TextQueries(Protocol):
 
 class SqlStore(Store, Generic[Connection]):
     _text: ClassVar[TextQueries]
-    _observations_per_turn = 0
-    """What the last transactions have shown; 0 before the first."""
 
     # -- what an engine provides ---
 
@@ -405,25 +402,18 @@ class SqlStore(Store, Generic[Connection]):
         if observations is not None:
             draft = observation_sql.draft(observations)
 
-        def save(turn: Turn, db: Connection, index: TextIndex) -> observation_sql.Step:
-            step = turn.run(
-                lambda limit: observation_sql.save(
-                    db, index, conversation, version, draft, complete, limit
-                )
+        def save(db: Connection, index: TextIndex) -> observation_sql.Step:
+            step = observation_sql.save(
+                db, index, conversation, version, draft, complete, _OBSERVATIONS_PER_TRANSACTION
             )
             if step.has_removed:
                 self._request_purge(db)
             return step
 
-        has_removed = False
-        for turn in turns(self._observations_per_turn or _OBSERVATIONS_PER_TURN):
-            step = self._write_text(partial(save, turn))
-            has_removed = has_removed or step.has_removed
-            # A turn that ended early does not tell how long a full one takes.
-            if not step.is_complete or turn.is_long:
-                self._observations_per_turn = turn.next_limit()
-            if step.is_complete:
-                break
+        has_removed = is_complete = False
+        while not is_complete:
+            step = self._write_text(save)
+            has_removed, is_complete = has_removed or step.has_removed, step.is_complete
         self._purge_if(has_removed)
 
     def reset_observations(self, incomplete_only: bool = False) -> None:
