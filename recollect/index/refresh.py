@@ -15,7 +15,7 @@ from typing import Any
 from recollect.errors import IndexingStopped, RecollectError
 from recollect.index.calibration import calibrate, needs_calibration
 from recollect.index.chunks import split_text
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import without_terminal_codes
 from recollect.models import embeddings
 from recollect.models.stopping import Stop, never_stop
 from recollect.progress import Progress, ignore_progress

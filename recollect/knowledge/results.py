@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from recollect.importers.items import page_at, seconds_at
 from recollect.language.queries.query_tree import Word
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import without_terminal_codes
 from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary

@@ -12,8 +12,11 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 from hashlib import blake2b
 
-from recollect.language.symbol_names import spell_out_symbols, without_symbol_names
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import (
+    spell_out_symbols,
+    without_symbol_names,
+    without_terminal_codes,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -213,15 +216,6 @@ def has_all_words(text: str, words: set[str]) -> bool:
     indexable_text = indexable(text)
     # Most texts fail this cheap test, so few of them are split into words.
     return all(word in indexable_text for word in words) and words.issubset(tokens(text))
-
-
-def separated_words(text: str) -> bytes:
-    """The words of a text, as the index has them, in UTF-8 with spaces between them."""
-    text = _readable(text)
-    words = _ascii_words(text)
-    if words is None:
-        return " ".join(_other_words(text)).encode()
-    return words
 
 
 def _ascii_words(text: str) -> bytes | None:

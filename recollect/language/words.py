@@ -21,7 +21,7 @@ from recollect.configuration import expand_path
 from recollect.errors import InvalidInput
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_tree import Node, Word, words
-from recollect.language.symbol_names import symbol_name
+from recollect.language.symbols import symbol_name
 from recollect.language.text import bare_word, has_token, is_unspaced, tokens
 from recollect.settings import SYNONYMS
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import without_terminal_codes
 from recollect.language.text import storable
 from recollect.model.audience import ALL, is_human_only
 from recollect.model.documents import Passage

@@ -19,7 +19,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recollect.language.terminal_codes import CODE_STARTS, code_spans
+from recollect.language.symbols import CODE_STARTS, code_spans
 
 SecretCounts = Counter[str]
 """The number of secrets of each kind."""

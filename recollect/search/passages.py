@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from recollect.language.detection import language_of
 from recollect.language.queries.intent import QUESTION
-from recollect.language.symbol_names import symbol_name
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import symbol_name, without_terminal_codes
 from recollect.language.text import tokens, transcribed
 from recollect.language.when import date_words
 from recollect.model.kinds import OBSERVATION, PREFERENCE

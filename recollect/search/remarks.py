@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from recollect.errors import SearchTimeout
 from recollect.language.queries.query_fields import ROLES
-from recollect.language.symbol_names import symbol_name
+from recollect.language.symbols import symbol_name
 from recollect.language.text import is_unspaced, printable_line, tokens, truncate
 from recollect.language.when import period_words
 from recollect.language.words import as_written, closest, join_pairs

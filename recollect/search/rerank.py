@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from recollect.language.detection import language_of
 from recollect.language.languages import ENGLISH
 from recollect.language.queries.intent import QUESTION
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import without_terminal_codes
 from recollect.model.search import SearchOptions
 from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.terms import RankingQuery

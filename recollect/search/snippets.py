@@ -16,8 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from recollect.language.queries.query_tree import Word
-from recollect.language.symbol_names import symbol_name
-from recollect.language.terminal_codes import position_with_codes, without_terminal_codes
+from recollect.language.symbols import position_with_codes, symbol_name, without_terminal_codes
 from recollect.language.text import indexable, is_unspaced, non_ascii_characters
 from recollect.language.words import stems
 from recollect.settings import LIMITS

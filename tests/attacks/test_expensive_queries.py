@@ -16,7 +16,7 @@ from recollect.language.queries.fts5 import parse_fts5
 from recollect.language.queries.matching import matches
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import words
-from recollect.language.transcripts.captions import parse_vtt
+from recollect.language.transcript import parse_vtt
 
 RUN = " " * 20_000
 

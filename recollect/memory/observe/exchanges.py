@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from recollect.language.terminal_codes import has_terminal_codes, without_terminal_codes
+from recollect.language.symbols import has_terminal_codes, without_terminal_codes
 from recollect.memory.formats import format_date
 from recollect.model.audience import MASK, is_human_only
 from recollect.model.documents import Document, Passage

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import without_terminal_codes
 from recollect.memory.observe.sentences import fold_spaces, shorten
 from recollect.model.documents import Json, Passage
 

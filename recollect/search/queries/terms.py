@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from recollect.language.queries.intent import QUESTION
 from recollect.language.queries.query_tree import And, Node, Or, Word
-from recollect.language.symbol_names import symbol_name
+from recollect.language.symbols import symbol_name
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import Window, date_words
 from recollect.store.base import Store

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import without_terminal_codes
 from recollect.language.text import fold, tokens
 from recollect.settings import LIMITS
 

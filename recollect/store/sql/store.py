@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from recollect.errors import DamagedLibrary, NotFound
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.query_tree import Node, Word
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import without_terminal_codes
 from recollect.model.documents import Document, Passage, Position, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Receipt

@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from recollect.language.symbol_names import symbol_name
-from recollect.language.symbol_pairs import symbol_pairs
+from recollect.language.symbols import symbol_name, symbol_pairs
 from recollect.language.text import comparable, fold, has_all_words, indexable, indexable_fragment
 from recollect.settings import LIMITS
 from recollect.store.sql.statistics import long_passages

@@ -146,7 +146,7 @@ class Volume:
     def keys_with_symbols(self, symbols: Sequence[str], limit: int) -> list[int] | None:
         """The keys of all passages with these symbols, changed ones included; None if too many.
 
-        See `language.symbol_pairs`.
+        See `language.symbols`.
         """
         query = all_of([any_value("symbols", [symbol]) for symbol in symbols])
         indexes = list(self._indexes(True))

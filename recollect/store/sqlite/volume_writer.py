@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import tantivy
 
-from recollect.language.symbol_pairs import symbol_pairs
+from recollect.language.symbols import symbol_pairs
 from recollect.language.text import comparable
 from recollect.model.kinds import CONVERSATION
 from recollect.store.sqlite.checksums import file_checksum

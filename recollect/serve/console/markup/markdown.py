@@ -23,7 +23,7 @@ from markdown_it.rules_inline.newline import newline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import without_terminal_codes
 from recollect.language.text import storable
 from recollect.serve import links
 from recollect.serve.console.markup import formulas

@@ -20,8 +20,7 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.process import POOL, ProcessDied
 from recollect.language.queries.query import parse_query
-from recollect.language.symbol_names import symbol_name
-from recollect.language.terminal_codes import without_terminal_codes
+from recollect.language.symbols import symbol_name, without_terminal_codes
 from recollect.language.text import storable, tokens
 from recollect.language.words import content_words, stem
 from recollect.serve.console.markup.diffs import FileDiff

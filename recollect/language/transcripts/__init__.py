@@ -1,1 +1,0 @@
-"""Transcripts of recordings: cues, the formats that are read, and those that are written."""
