@@ -7,7 +7,7 @@ import pytest
 import recollect
 from recollect.language.detection import language_of
 from recollect.language.languages import ALL
-from recollect.language.queries.addressee import (
+from recollect.language.queries.intent import (
     is_about_assistant,
     is_about_user,
     is_to_assistant,

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 import recollect
 from recollect.errors import InvalidInput
 from recollect.language.queries.fts5 import parse_fts5
-from recollect.language.queries.matching import matches
 from recollect.language.queries.query import MalformedQuery, parse
-from recollect.language.queries.query_tree import Word
+from recollect.language.queries.query_tree import Word, matches
 from recollect.search.snippets import excerpt_at
 from recollect.settings import LIMITS
 

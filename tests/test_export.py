@@ -17,7 +17,7 @@ import recollect
 from recollect.errors import InvalidInput
 from recollect.importers.chats import own
 from recollect.importers.entries import Entry
-from recollect.language.queries.query_fields import ROLES
+from recollect.language.queries.query_tokens import ROLES
 from recollect.model.documents import (
     PASSAGE_TYPES,
     VISIBILITIES,

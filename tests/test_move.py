@@ -23,7 +23,7 @@ import recollect.places
 from recollect.cli import main
 from recollect.errors import InvalidInput, LibraryMoved, NotFound, RecollectError, StoreBusy
 from recollect.language.queries.query import parse
-from recollect.language.queries.query_fields import ROLES
+from recollect.language.queries.query_tokens import ROLES
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION, OBSERVATIONS
 from recollect.model.search import Filter

@@ -18,7 +18,7 @@ from recollect.language.queries.query import (
     parse,
     parse_query,
 )
-from recollect.language.queries.query_fields import Fields
+from recollect.language.queries.query_tokens import Fields
 from recollect.language.queries.query_tree import (
     And,
     Near,

@@ -16,7 +16,7 @@ from rich.markup import escape
 from recollect.cli import add_library, sentence
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, NotFound
-from recollect.language.queries.query_fields import ROLES
+from recollect.language.queries.query_tokens import ROLES
 from recollect.language.text import iso, printable, printable_line
 from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE, KINDS, OBSERVATIONS

@@ -216,7 +216,7 @@ def _summary(help_: str | None) -> str:
 
 
 def _roles(library: Library) -> Iterator[Candidate]:
-    from recollect.language.queries.query_fields import ROLES
+    from recollect.language.queries.query_tokens import ROLES
 
     counts = library.stats()["roles"]
     assert isinstance(counts, dict)

@@ -20,9 +20,8 @@ from recollect.knowledge.result_pages import (
 )
 from recollect.knowledge.results import SnippetOptions, result
 from recollect.knowledge.units import Messages
-from recollect.language.queries.matching import matches
 from recollect.language.queries.query import query_words
-from recollect.language.queries.query_tree import Word
+from recollect.language.queries.query_tree import Word, matches
 from recollect.model.audience import Audience
 from recollect.model.documents import Json, Passage, Summary
 from recollect.model.kinds import CONVERSATION, MEDIA

@@ -24,10 +24,6 @@ _MOST_NUMBERS = 100  # a text of numbers has few dates
 _DAY_OF_YEAR = re.compile("--[0-9]{2}-[0-9]{2}")
 _LEAP_YEAR = "2000"
 _THIRTY = 30
-_ORDINALS = """
-    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
-    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
-"""
 _WITH_PREPOSITIONS = ("es", "pt")  # 14 de marzo de 2023
 
 
@@ -109,15 +105,12 @@ def _names(day: date) -> Iterator[tuple[str, ...]]:
 
 def _ordinal_words(number: int) -> tuple[str, ...]:
     """The words of an ordinal up to 31, such as twenty first."""
-    ordinals = _ORDINALS.split()
+    ordinals = ENGLISH.fields.table("times").words("ordinal_words")
     if number <= len(ordinals):
         return (ordinals[number - 1],)
     if number == _THIRTY:
         return ("thirtieth",)
-    tens = "twenty"
-    if number > _THIRTY:
-        tens = "thirty"
-    return tens, ordinals[number % 10 - 1]
+    return "twenty" if number < _THIRTY else "thirty", ordinals[number % 10 - 1]
 
 
 def _ordinal_ending(number: int) -> str:

@@ -40,23 +40,6 @@ _LETTER_WEIGHT = 0.25
 # How many words of a language are enough if each of them is English or a name as well.
 _ENOUGH_AMONG_ENGLISH = 3  # was hat der
 _ENOUGH_WITHOUT_QUESTION = 4  # da chi di mia, but not de la del
-# Words of other languages that are English as well, or part of well-known names.
-_ENGLISH_LIKE_WORDS = """
-    ai al ali all alle allen alles als alt am ante apr april as ate au aug august aura auto
-    avant bad beau ben bent bien bin bist ca car casa ce certain chat chi chose com come
-    comment como con da dado dai dal dame dan das de dec december dei del dell den der des
-    dez di dia die do door dos dove du due ed el elf elk els em en era erg es esa estate
-    et eu even fa fait falls fan favor feb fora ga gab gabs ha haben hat hay heel help hen
-    her hier hit ho id il ins io jan je jul juli jun juni la las le lei les li lo los ma mai
-    main mal man mar mars martes mas mayo me meme memes men mes met mi mia mine minute
-    minutes mis mit mon na nas ne nee neuf non nos nov november nun nur o oct okt ons onze
-    op or os ou outro par pas pendant pero plan plane plus poi por pour pro propose quest
-    quinta ron rot sag sage sai san sara se sea seine sep sept september ser sera si sim sin
-    so soi solo son sou sous soy state sub sui sur ta tag tal tale tales tan te tem ten ter
-    ti toe ton tout tu tue tun um un una uno van vi via vier vis voila vor vos vous want war
-    was week weekend weil wien wiens wil will wins winter wit wo word worden ya yo zip
-"""
-ENGLISH_TOO = frozenset(_ENGLISH_LIKE_WORDS.split())
 # "Was" also begins questions in English, but these words do not follow it there.
 _GERMAN_OPENING = "was"
 _GERMAN_AFTER_OPENING = frozenset(["er", "im"])
@@ -132,7 +115,7 @@ def _is_certain(language: Language, words: list[str]) -> bool:
     languages_of = _languages_of_words(words)
     evidence = [word for word in words if language in languages_of[word]]
     foreign = [
-        word for word in evidence if word not in ENGLISH_TOO and ENGLISH not in languages_of[word]
+        word for word in evidence if word not in english_too() and ENGLISH not in languages_of[word]
     ]
     opens_question = words[0] in language.opening_words and words[0] in evidence
     if foreign:
@@ -142,6 +125,12 @@ def _is_certain(language: Language, words: list[str]) -> bool:
     if opens_question:
         return len(evidence) > 1
     return len(evidence) >= _ENOUGH_WITHOUT_QUESTION
+
+
+@cache
+def english_too() -> frozenset[str]:
+    """Words of other languages that are English as well, or part of well-known names."""
+    return frozenset(ENGLISH.fields.words("foreign_too"))
 
 
 @cache

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from recollect.errors import SearchTimeout
 from recollect.language.languages import ENGLISH
-from recollect.language.queries.addressee import is_to_assistant
-from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION
+from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION, is_to_assistant
 from recollect.language.queries.query_tree import And, Node, Or, Word, excludes_words
 from recollect.language.text import comparable
 from recollect.model.kinds import CONVERSATION, KINDS

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
-from recollect.language.queries.matching import matches
 from recollect.language.queries.query import Query
-from recollect.language.queries.query_tree import Node, Word, all_words
+from recollect.language.queries.query_tree import Node, Word, all_words, matches
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.candidates import MATCHES_OF_QUESTION, NEAREST, CandidatePool, Scope

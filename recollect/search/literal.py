@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from recollect.errors import SearchTimeout
 from recollect.language.queries.fts5 import parse_fts5
-from recollect.language.queries.matching import matches, occurrences
 from recollect.language.queries.query import check_size
-from recollect.language.queries.query_tree import Node, Word, all_words, words
+from recollect.language.queries.query_tree import Node, Word, all_words, matches, occurrences, words
 from recollect.language.text import has_token, identifier, storable, tokens
 from recollect.model.arguments import page_size
 from recollect.model.audience import MASK, Audience, is_human_only

@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recollect.language.detection import language_of
-from recollect.language.queries.addressee import (
+from recollect.language.queries.intent import (
+    QUESTION,
+    identifiers,
     is_about_assistant,
     is_about_user,
     is_to_assistant,
 )
-from recollect.language.queries.intent import QUESTION, identifiers
 from recollect.language.text import is_unspaced, tokens, transcriptions
 from recollect.language.words import names_in
 from recollect.model.kinds import CONVERSATION

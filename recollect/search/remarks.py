@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from recollect.errors import SearchTimeout
-from recollect.language.queries.query_fields import ROLES
+from recollect.language.queries.query_tokens import ROLES
 from recollect.language.symbols import symbol_name
 from recollect.language.text import is_unspaced, printable_line, tokens, truncate
 from recollect.language.when import period_words

@@ -18,8 +18,21 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import recollect
+from recollect.language.languages import ALL
+from recollect.language.periods import english_rules
+from recollect.language.when import translated_rules
+from recollect.memory.observe import cues
 
 PACKAGE = Path(recollect.__file__).parent
+PHRASES = """
+    frames questions no_questions to_assistant requests asks_assistant asks_time asks_number
+    asks_future asks_rule standing_instructions dates fragments nouns
+"""
+STARTS = """
+    empty step request polite lead asks accepts trivial trivial_end pleasantry context new_topic
+    advice run_tests
+""".split()
+"""The cues that are only matched at the beginning of a sentence or a message."""
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "finditer", "findall", "split"}
 MANY = 100
 """A repetition with a smaller bound costs a constant factor at most."""
@@ -63,12 +76,32 @@ def expressions() -> list[Expression]:
                     if places[pattern] == place:
                         names[pattern].add(place)
                         uses[place].add(ast.unparse(node.func).removeprefix("re."))
-    results = []
+    results = list(expressions_of_languages())
     for pattern, place in sorted(places.items(), key=lambda pair: pair[1]):
         own = {name for name in names[pattern] if "." in name and uses[name]}
         methods = {method for name in own or names[pattern] for method in uses[name]}
         results.append(Expression(pattern, place, frozenset(methods & METHODS)))
     return results
+
+
+def expressions_of_languages() -> Iterator[Expression]:
+    """The patterns in the files of the languages, and the rules for dates made of them."""
+    for language in ALL:
+        place = f"recollect.language.languages.{language.code}"
+        for name in PHRASES.split():
+            yield Expression(language._pattern(name), f"{place}.{name}", frozenset(["finditer"]))
+        observer = language.fields.table("observer")
+        for name in observer.names():
+            if not name.endswith(("_words", "_verbs")):
+                flags = re.IGNORECASE | re.DOTALL if name in STARTS else 0
+                pattern = re.compile("|".join(observer.lines(name)), flags)
+                method = "match" if name in STARTS else "finditer"
+                yield Expression(pattern, f"{place}.observer.{name}", frozenset([method]))
+        replies = f"{place}.observer.replies"
+        yield Expression(cues._trivial(language), replies, frozenset(["fullmatch"]))
+        rules = english_rules() if language.code == "en" else translated_rules(language)
+        for number, (pattern, _) in enumerate(rules):
+            yield Expression(pattern, f"{place}.rules.{number}", frozenset(["finditer"]))
 
 
 def modules() -> Iterator[ModuleType]:

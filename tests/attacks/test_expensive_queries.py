@@ -13,9 +13,8 @@ from http_service import server
 
 from recollect.language.languages import DUTCH, ENGLISH, GERMAN
 from recollect.language.queries.fts5 import parse_fts5
-from recollect.language.queries.matching import matches
 from recollect.language.queries.query import parse
-from recollect.language.queries.query_tree import words
+from recollect.language.queries.query_tree import matches, words
 from recollect.language.transcript import parse_vtt
 
 RUN = " " * 20_000

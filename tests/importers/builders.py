@@ -28,7 +28,7 @@ from recollect.importers.knowledge import (
 )
 from recollect.importers.knowledge.characters import PNG
 from recollect.importers.registry import detect
-from recollect.language.queries.query_fields import ROLES
+from recollect.language.queries.query_tokens import ROLES
 from recollect.language.text import moment
 from recollect.language.transcript import write
 from recollect.model import sources as Sources

@@ -21,6 +21,7 @@ answer. "Invoice" is evidence, "the" and "what" are not.
     opening_verbs         Verbs with which a request can begin, such as `recommend`: evidence.
     typical_words         Other frequent words by which the language is recognized: evidence.
     frequent_words        Words that almost every longer text has, and few in other languages.
+    foreign_too           English words that are words of other languages, too.
     letters               Letters that are typical of this language.
     statements            Words with which people state preferences and standing instructions.
     events                Words that ask for anything that was done or said at some time.
@@ -31,6 +32,8 @@ answer. "Invoice" is evidence, "the" and "what" are not.
     frames                Patterns of phrases that frame a question and say nothing about its topic.
                           If a pattern has a group, only the group is the phrase.
     questions             By which a question is recognized in a language without spaces.
+    no_questions          That begin like questions and ask nothing: "Could not find a version".
+    to_assistant          Other requests that the assistant answers.
     requests              That ask for advice, such as "recommend" or "how should I".
     asks_assistant        That ask what the assistant said.
     asks_time             That ask for a time, such as "when".
@@ -92,6 +95,9 @@ class Fields:
 
     def is_set(self, name: str) -> bool:
         return bool(self._values.get(name))
+
+    def names(self) -> list[str]:
+        return list(self._values)
 
     def table(self, name: str) -> Fields:
         return Fields(self._values.get(name, {}))
@@ -253,6 +259,14 @@ class Language:
     def is_question(self, text: str) -> bool:
         """Whether a text has a question word or particle. Only unspaced languages have any."""
         return self._has("questions", text)
+
+    def states(self, text: str) -> bool:
+        """Whether a text begins like a question and asks nothing: "Could not find a version"."""
+        return self._has("no_questions", text)
+
+    def is_to_assistant(self, text: str) -> bool:
+        """Whether the assistant should answer a text, although it may not be for advice."""
+        return self._has("to_assistant", text)
 
     def is_request(self, text: str) -> bool:
         """Whether a text asks for advice."""

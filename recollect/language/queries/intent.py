@@ -25,11 +25,6 @@ _MOST_WORDS_OF_QUESTION = 60
 
 _QUESTION_MARKS = ("?", "？", "؟")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=\S)")
-# "Could not find a version" and "was thinking of" begin like questions, but ask nothing.
-_NO_QUESTION = re.compile(
-    r"(?!(?:why|what|who|which|when|where|how|warum|wer|wann|wo|wie|waarom|wat|wanneer)\b)"
-    r"\w+ (?:not|nicht|niet)\b|(?:was|were) \w+ing\b"
-)
 # A whole number with a unit or an ordinal, such as 9am, 2nd, 10k or 50%.
 _AMOUNT = re.compile(r"[$€£]?\d+(?:st|nd|rd|th|am|pm|k|m|s|x|h|min|kg|km|gb|mb|%)?")
 _HAS_DIGIT_AND_MORE = re.compile(r"(?=.*\d)(?=.*[^\W\d_]|.*\d[-._/:#]\d).{3,}")
@@ -100,7 +95,7 @@ def _is_asking(text: str, words: list[str]) -> bool:
     language = language_of(text)
     if language.unspaced:
         return language.is_question(text)
-    if len(words) < 2 or _NO_QUESTION.match(text.lower()):
+    if len(words) < 2 or language.states(text):
         return False
     parts = [part for word in words[:2] for part in language.joined_parts(bare_word(word))]
     openings = [bare_word(words[0]), parts[0]]
@@ -130,3 +125,63 @@ def _joins_function_words(text: str) -> bool:
         return False
     parts = tokens(text)
     return all(part in ENGLISH.stop_words or len(part) == 1 for part in parts)
+
+
+# -- addressee ---
+# Whose words answer a question: only those of the user, or those of the assistant as well.
+#
+# Most questions to a library of conversations are about the user's own life and work ("Which hotel
+# did I book?"), and the user's own messages answer them. Three kinds of questions are different:
+#
+# - about what the assistant said: "Which hotel did you recommend?"
+# - for advice or instructions: "How do I reset the router?", "Any tips for Rome?"
+# - about the world in general, in the present tense: "How does yeast work?" A question that says
+#   "I" or "my", or names somebody's things ("What is Anna's address?"), is not general.
+#
+# The first two are recognized in every language, the third in English.
+#
+# "Can you …" is a polite way to ask. "Can you tell me where I parked?" is about the user, and "What
+# do you recommend?" is a request, not a question about what the assistant has recommended before.
+
+_POLITE = re.compile(
+    r"\b(?:can|could|would|will|do)\ you\ (?:please\ )?(?!remind\b)", re.IGNORECASE | re.VERBOSE
+)
+_POLITE_QUESTION = re.compile(
+    r"""\s*(?:please\ )?(?:can|could|would|will)\ you\ (?:please\ )?
+    (?:tell|remind|list|recall|walk|show|find)\b(?:\ (?:me|us)\b)?
+    (?P<question>.*)""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+_ABOUT_WORLD = re.compile(
+    r"""\s*(?:(?:what|which|how|why)(?:\ \w+)?(?:['’]s|\ (?:is|are|do|does|can))
+    |is|are|do|does)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.IGNORECASE)
+_OWNER = re.compile(r"\s[A-Z]\w*['’]s\b")
+
+
+@lru_cache(maxsize=8)  # a search asks several times
+def is_about_assistant(question: str) -> bool:
+    """Whether it asks what the assistant said."""
+    return language_of(question).is_about_assistant(_POLITE.sub("", question))
+
+
+@lru_cache(maxsize=8)
+def is_about_user(question: str) -> bool:
+    """Whether the user's own messages probably contain the answer."""
+    if is_about_assistant(question) or language_of(question).is_request(question):
+        return False
+    polite = _POLITE_QUESTION.match(question)
+    if polite is not None and not ENGLISH.is_to_assistant(polite["question"]):
+        return _FIRST_PERSON.search(polite["question"]) is not None
+    if ENGLISH.is_to_assistant(question):
+        return False
+    if not _ABOUT_WORLD.match(question):
+        return True
+    return bool(_FIRST_PERSON.search(question) or _OWNER.search(question))
+
+
+def is_to_assistant(question: str) -> bool:
+    """Whether the assistant should answer it: a request for advice, or a general question."""
+    return not is_about_assistant(question) and not is_about_user(question)

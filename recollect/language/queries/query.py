@@ -60,9 +60,10 @@ from typing import NamedTuple, NoReturn
 from recollect.errors import InvalidInput
 from recollect.language.detection import language_of
 from recollect.language.languages import ENGLISH, Language
-from recollect.language.queries.query_fields import Fields, combine_fields
 from recollect.language.queries.query_tokens import (
+    Fields,
     Token,
+    combine_fields,
     field_list,
     query_tokens,
     text_without_fields,

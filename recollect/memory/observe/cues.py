@@ -304,8 +304,9 @@ def is_trivial(text: str) -> bool:
 def _trivial(language: Language) -> re.Pattern[str]:
     own, english = (each.fields.table("observer") for each in (language, ENGLISH))
     words = "|".join(own.lines("trivial")) or "(?!)"
-    ends = "|".join([*own.lines("trivial_end"), *english.lines("trivial_end")])
-    return re.compile(rf"(?:{words})(?:[\s,.!、，]+(?:{ends}))*[\s.!?…。！]*", re.IGNORECASE)
+    # No end twice: that would be matched in very many ways.
+    ends = "|".join({*own.lines("trivial_end"), *english.lines("trivial_end")})
+    return re.compile(rf"(?:{words})(?:[\s,.!、，]++(?:{ends}))*[\s.!?…。！]*", re.IGNORECASE)
 
 
 def is_reply(text: str, request: str, answer: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from recollect.language.detection import ENGLISH_TOO, unspaced_language
+from recollect.language.detection import english_too, unspaced_language
 from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.text import indexable, tokens
 from recollect.language.words import stem
@@ -56,7 +56,7 @@ def common_words() -> frozenset[str]:
     """Words without a meaning of their own, in any language: that of a sentence is unknown."""
     own = ENGLISH.fields.table("observer").words("common_words")
     foreign = {indexable(word) for language in LATIN[1:] for word in language.stop_words}
-    return frozenset(own) | (foreign - ENGLISH_TOO)
+    return frozenset(own) | (foreign - english_too())
 
 
 @lru_cache(maxsize=8_192)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from recollect.language.detection import language_of
 from recollect.language.queries.intent import is_identifier
 from recollect.language.queries.query import Query, QueryTooLong, check_size, parse_query
-from recollect.language.queries.query_fields import Fields
+from recollect.language.queries.query_tokens import Fields
 from recollect.language.queries.query_tree import Word, all_of
 from recollect.language.text import fold, is_unspaced, tokens
 from recollect.settings import LIMITS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.language.queries.query import Query
-from recollect.language.queries.query_fields import Fields
+from recollect.language.queries.query_tokens import Fields
 from recollect.language.queries.query_tree import And, Node, Word, words
 from recollect.language.text import fold, has_token
 from recollect.model.authors import authors_named

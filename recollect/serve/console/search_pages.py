@@ -11,7 +11,7 @@ from fastapi import Query
 from starlette.responses import Response
 
 from recollect.errors import InvalidInput, SearchTimeout
-from recollect.language.queries.query_fields import ROLES
+from recollect.language.queries.query_tokens import ROLES
 from recollect.language.text import fold
 from recollect.library import Library
 from recollect.model.kinds import CONVERSATION, KINDS

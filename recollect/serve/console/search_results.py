@@ -14,7 +14,7 @@ from fastapi import Depends, Query
 from recollect.errors import InvalidInput, SearchTimeout
 from recollect.knowledge.options import KnowledgeOptions
 from recollect.language.queries.query import parse_query
-from recollect.language.queries.query_fields import Fields
+from recollect.language.queries.query_tokens import Fields
 from recollect.language.queries.query_tree import words
 from recollect.language.text import moment, storable, tokens
 from recollect.language.words import as_written, join_pairs

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import Response
 
-from recollect.language.queries.query_fields import ROLES
+from recollect.language.queries.query_tokens import ROLES
 from recollect.language.text import iso, storable
 from recollect.model.audience import is_human_only
 from recollect.model.sources import source_label

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from recollect.language.queries.matching import matches
-from recollect.language.queries.query_tree import Node, Or, words
+from recollect.language.queries.query_tree import Node, Or, matches, words
 from recollect.language.text import micros, storable
 from recollect.model.search import Filter
 from recollect.store.postgres.connection import Connection

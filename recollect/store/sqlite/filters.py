@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from recollect.language.queries.query_fields import ROLES
+from recollect.language.queries.query_tokens import ROLES
 from recollect.language.text import fold, micros
 from recollect.model.search import Filter
 from recollect.store.sql.encoding import FILTER_CHARACTERS, tag_pattern

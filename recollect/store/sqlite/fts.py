@@ -16,8 +16,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from recollect.language.queries.matching import are_near
-from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word, alternatives
+from recollect.language.queries.query_tree import (
+    And,
+    Near,
+    Node,
+    Not,
+    Or,
+    Word,
+    alternatives,
+    are_near,
+)
 from recollect.language.text import indexable, tokens
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
