@@ -8,7 +8,6 @@ the contract uses their paths for something else: `search/messages`, and ids tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
@@ -17,7 +16,7 @@ from starlette.responses import Response
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.model.audience import Audience
-from recollect.model.documents import Document, Passage
+from recollect.model.documents import Passage
 from recollect.model.fields import conversation_shape, message_shape
 from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
@@ -40,7 +39,7 @@ from recollect.serve.masking import (
     visible_document,
 )
 from recollect.serve.rest import schemas
-from recollect.serve.rest.schemas import about, change_shape
+from recollect.serve.rest.schemas import Limit, Offset, PageSize, about, change_shape
 from recollect.transfer import export
 from recollect.transfer.restoring import parse_export
 
@@ -51,8 +50,6 @@ FORMATS = ("json", "txt", "md")
 ConversationId = Annotated[
     str, Path(description="The id of the conversation, percent-encoded.", min_length=1)
 ]
-Limit = Annotated[int, Query(description="Page size, from 1 to 200. Values outside are clamped.")]
-Offset = Annotated[int, Query(description="Number of results to skip.")]
 
 
 # -- listing and reading -------------------------------------------------------
@@ -61,7 +58,7 @@ Offset = Annotated[int, Query(description="Number of results to skip.")]
 class ListParameters(BaseModel):
     """Which conversations to list, in which order, and which page."""
 
-    limit: int = about("Page size, from 1 to 200. Values outside are clamped.", 50)
+    limit: PageSize = 50
     offset: int = about("Number of results to skip. A cursor is more reliable.", 0)
     cursor: str | None = about(
         "`next_cursor` of the page before, or empty for the first page. Unlike pages by `offset`, "
@@ -83,9 +80,7 @@ class ListParameters(BaseModel):
     pinned: bool | None = about("Only conversations that are pinned, or only the others.", None)
 
     def filter(self) -> Filter:
-        projects = []
-        if self.namespace:
-            projects.append(self.namespace)
+        projects = [self.namespace] if self.namespace else []
         return Filter.of(projects=projects, tags=self.tag, sources=self.source, pinned=self.pinned)
 
 
@@ -176,8 +171,7 @@ def get_conversation_by_session(
         if conversation is None:
             raise NotFound(NO_CONVERSATION)
         access.check_reach(library, conversation["id"])
-        document = library.conversation(conversation["id"])
-    return json_response(conversation_detail(document, access.principal.audience))
+    return get_conversation(access, conversation["id"])
 
 
 @routes.add("GET /conversations/{conversation_id:id}/messages", READ, returns=schemas.MessagePage)
@@ -214,7 +208,21 @@ def list_messages(
         total = conversation.message_count
         if limit:
             passages, total = library.messages(conversation.id, start, limit)
-    return json_response(message_page(access, conversation.id, passages, total))
+    audience = access.principal.audience
+    is_first = not passages or passages[0].position == 0
+    is_last = not passages or passages[-1].position + 1 >= total
+    return json_response(
+        {
+            "messages": [
+                message_shape(mask_passage(passage, audience), conversation.id)
+                for passage in passages
+                if can_find(passage, audience)
+            ],
+            "total": total,
+            "before": None if is_first else passages[0].id,
+            "after": None if is_last else passages[-1].id,
+        }
+    )
 
 
 def is_encoded_id(access: Access) -> bool:
@@ -224,23 +232,6 @@ def is_encoded_id(access: Access) -> bool:
     """
     path = access.request.scope.get("raw_path") or b""
     return bool(path) and not path.endswith(b"/messages")
-
-
-def message_page(
-    access: Access, conversation_id: str, passages: Sequence[Passage], total: int
-) -> dict[str, Any]:
-    before, after = None, None
-    if passages and passages[0].position > 0:
-        before = passages[0].id
-    if passages and passages[-1].position + 1 < total:
-        after = passages[-1].id
-    audience = access.principal.audience
-    messages = [
-        message_shape(mask_passage(passage, audience), conversation_id)
-        for passage in passages
-        if can_find(passage, audience)
-    ]
-    return {"messages": messages, "total": total, "before": before, "after": after}
 
 
 @routes.add("GET /conversations/{conversation_id:id}/export", READ, is_hidden=True)
@@ -260,13 +251,9 @@ def get_conversation(access: AccessTo, conversation_id: ConversationId) -> Respo
     """Returns a conversation with its messages in order."""
     with access.read() as library, not_found_as(NO_CONVERSATION):
         document = library.conversation(conversation_id)
-    return json_response(conversation_detail(document, access.principal.audience))
-
-
-def conversation_detail(document: Document, audience: Audience) -> dict[str, Any]:
-    visible = visible_document(document, audience)
+    visible = visible_document(document, access.principal.audience)
     messages = [message_shape(passage, visible.id) for passage in visible.passages]
-    return {**conversation_shape(visible), "messages": messages}
+    return json_response({**conversation_shape(visible), "messages": messages})
 
 
 # -- changing ------------------------------------------------------------------
@@ -296,10 +283,12 @@ def update_conversation(
     The Persistence API sends the changes as query parameters. A JSON body works as well; see
     `PATCH`.
     """
-    query = schemas.ConversationChanges.model_validate(
-        {"title": title, "namespace": namespace, "tags": tags}
-    )
-    id = _change(access, conversation_id, merge(changes or query, query))
+    query = schemas.ConversationChanges(title=title, namespace=namespace, tags=tags)
+    merged = (changes or query).model_dump(exclude_none=True)
+    for name, value in query.model_dump(exclude_none=True).items():
+        if merged.setdefault(name, value) != value:
+            raise InvalidInput(f"{name}: the body and the query have different values.")
+    id = _change(access, conversation_id, schemas.ConversationChanges(**merged))
     return json_response({"success": True, "conversation_id": id})
 
 
@@ -319,27 +308,13 @@ def change_conversation(
     return json_response(conversation_shape(summary))
 
 
-def merge(
-    body: schemas.ConversationChanges, query: schemas.ConversationChanges
-) -> schemas.ConversationChanges:
-    """The changes of a body and a query. Raises InvalidInput if they contradict each other."""
-    changes = body.model_dump(exclude_none=True)
-    for name, value in query.model_dump(exclude_none=True).items():
-        if changes.setdefault(name, value) != value:
-            raise InvalidInput(f"{name}: the body and the query have different values.")
-    return schemas.ConversationChanges(**changes)
-
-
 def _change(access: Access, conversation_id: str, changes: schemas.ConversationChanges) -> str:
     """Change a conversation, and return its whole id."""
     project = one_value(changes.namespace, changes.project, "namespace", "project")
     with access.write() as library, not_found_as(NO_CONVERSATION):
         id = library.summary(conversation_id).id
         if changes.model_dump(exclude_none=True).keys() == {"pinned"}:
-            if changes.pinned:
-                library.pin(conversation_id)
-            else:
-                library.pin(conversation_id, pinned=False)
+            library.pin(conversation_id, pinned=bool(changes.pinned))
             return id
         library.update_conversation(
             conversation_id,
@@ -377,8 +352,16 @@ def delete_conversation(
     if undo:
         access.require(READ)
     with access.write() as library, not_found_as(NO_CONVERSATION):
-        if undo and access.principal.agent:
-            require_readable(library.conversation(conversation_id), access.principal.audience)
+        audience = access.principal.audience
+        if (
+            audience is not Audience.PERSON
+            and undo
+            and has_masked_messages(library.conversation(conversation_id), audience)
+        ):
+            raise Forbidden(
+                "This conversation has human-only messages, so an agent's key cannot get a copy of "
+                "it. Delete it without undo=true, or use the key of a person."
+            )
         if undo:
             deleted = library.delete_conversation(conversation_id)
             body |= {"conversation_id": deleted.id, "conversation": export.as_json(deleted)}
@@ -389,14 +372,6 @@ def delete_conversation(
             body["conversation_id"] = library.delete_conversation(conversation_id).id
         body["purge"] = library.purge_status().state
     return json_response(body)
-
-
-def require_readable(document: Document, audience: Audience) -> None:
-    if has_masked_messages(document, audience):
-        raise Forbidden(
-            "This conversation has human-only messages, so an agent's key cannot get a copy of it. "
-            "Delete it without undo=true, or use the key of a person."
-        )
 
 
 @routes.add(

@@ -50,32 +50,25 @@ _SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is s
 routes = Routes("openai", CONVERSATIONS, route_class=DeferredRoute)
 
 
-def _responses(description: str) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI responses. Their schemas are those of the model server."""
-    error = {"description": "An error of the model server, unchanged, or of this server."}
-    content: dict[str, Any] = {
-        "application/json": {"schema": {}},
-        "text/event-stream": {"schema": {}},
-    }
-    return {200: {"description": description, "content": content}, "4XX": error, "5XX": error}
-
-
-_REQUEST_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"type": "object"}}},
-    }
+_ERROR = {"description": "An error of the model server, unchanged, or of this server."}
+_UNCHANGED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The response of the model server, unchanged.",
+        "content": {"application/json": {"schema": {}}, "text/event-stream": {"schema": {}}},
+    },
+    "4XX": _ERROR,
+    "5XX": _ERROR,
+}
+_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
+_RECORDED: dict[str, Any] = {
+    "rate_limit": CHAT,
+    "ends_streams": True,
+    "responses": _UNCHANGED,
+    "openapi_extra": {"requestBody": _BODY},
 }
 
 
-@routes.add(
-    "POST /v1/chat/completions",
-    WRITE,
-    rate_limit=CHAT,
-    ends_streams=True,
-    responses=_responses("The model's response, unchanged."),
-    openapi_extra=_REQUEST_BODY,
-)
+@routes.add("POST /v1/chat/completions", WRITE, **_RECORDED)
 async def create_completion(access: AccessTo, request: Request) -> Response:
     """Passes the request on to the model server and records the conversation.
 
@@ -84,14 +77,7 @@ async def create_completion(access: AccessTo, request: Request) -> Response:
     return await record(access, request, "/chat/completions")
 
 
-@routes.add(
-    "POST /v1/responses",
-    WRITE,
-    rate_limit=CHAT,
-    ends_streams=True,
-    responses=_responses("The model's response, unchanged."),
-    openapi_extra=_REQUEST_BODY,
-)
+@routes.add("POST /v1/responses", WRITE, **_RECORDED)
 async def create_response(access: AccessTo, request: Request) -> Response:
     """Passes the request on to the model server and records the conversation, as for chats.
 
@@ -100,25 +86,19 @@ async def create_response(access: AccessTo, request: Request) -> Response:
     return await record(access, request, "/responses")
 
 
-@routes.add("GET /v1/models", READ, responses=_responses("The models, unchanged."))
+@routes.add("GET /v1/models", READ, responses=_UNCHANGED)
 async def list_models(access: AccessTo) -> Response:
     """Returns the models of the model server."""
     return _pass_on(access, "/models", b"")
 
 
-@routes.add("GET /v1/models/{model:path}", READ, responses=_responses("The model, unchanged."))
+@routes.add("GET /v1/models/{model:path}", READ, responses=_UNCHANGED)
 async def get_model(access: AccessTo, model: str) -> Response:
     """Returns one model of the model server."""
     return _pass_on(access, f"/models/{model}", b"")
 
 
-@routes.add(
-    "POST /v1/embeddings",
-    WRITE,
-    rate_limit=CHAT,
-    responses=_responses("The embeddings, unchanged."),
-    openapi_extra=_REQUEST_BODY,
-)
+@routes.add("POST /v1/embeddings", WRITE, **{**_RECORDED, "ends_streams": False})
 async def create_embeddings(access: AccessTo, request: Request) -> Response:
     """Passes the request on to the model server. Nothing is recorded."""
     return _pass_on(access, "/embeddings", await request.body())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import TypeVar
 
 from starlette.responses import Response
@@ -186,10 +185,14 @@ def _passages(messages: Sequence[schemas.NewMessage]) -> list[Passage]:
 
 
 def _passage(message: schemas.NewMessage) -> Passage:
-    metadata = message.metadata or {}
-    visibility: str = message.visibility
-    if is_marked_human_only(metadata):
-        visibility = HUMAN_ONLY
+    metadata, time = message.metadata or {}, message.timestamp
+    try:
+        created_at = None if time is None else bound(time, end=False)
+    except ValueError:
+        raise InvalidInput(
+            f"timestamp: {str(time)[:100]!r} is not a time. Use ISO 8601, such as "
+            "2025-01-31T12:00:00Z."
+        ) from None
     return Passage(
         one_value(message.id, message.message_id, "id", "message_id") or "",
         message.role,
@@ -198,23 +201,12 @@ def _passage(message: schemas.NewMessage) -> Passage:
         model=message.model,
         tool=message.tool_used,
         parent=message.parent_id,
-        created_at=parse_timestamp(message.timestamp),
-        visibility=visibility,
+        created_at=created_at,
+        visibility=HUMAN_ONLY if is_marked_human_only(metadata) else message.visibility,
         attachments=tuple(message.attachments or ()),
         citations=tuple(message.citations or ()),
         metadata=metadata,
     )
-
-
-def parse_timestamp(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return bound(text, end=False)
-    except ValueError:
-        raise InvalidInput(
-            f"timestamp: {text[:100]!r} is not a time. Use ISO 8601, such as 2025-01-31T12:00:00Z."
-        ) from None
 
 
 def with_parts(
@@ -258,7 +250,6 @@ def add_new_messages(library: Library, conversation_id: str, passages: Sequence[
 
 def default_title(passages: Sequence[Passage]) -> str:
     """The beginning of the first user message that everyone may read."""
-    for passage in passages:
-        if (passage.role, passage.type, passage.visibility) == ("user", "message", "all"):
-            return truncate(passage.content, _TITLE_LENGTH)
-    return ""
+    wanted = ("user", "message", "all")
+    texts = (p.content for p in passages if (p.role, p.type, p.visibility) == wanted)
+    return truncate(next(texts, ""), _TITLE_LENGTH)
