@@ -85,7 +85,7 @@ All requests act on the library of the key's user. Errors of all routes have the
 _PATHS_OF_CONTRACTS = ("/conversations/", "/chat/", "/api/search/")
 
 
-def _drop_final_slash(scope: Scope) -> None:
+def drop_final_slash(scope: Scope) -> None:
     """One that is not a part of an id, in which it is percent-encoded."""
     raw_path = scope.get("raw_path") or b""
     if raw_path.endswith(b"/"):
@@ -101,7 +101,7 @@ class _App(FastAPI):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
         if scope["type"] == "http" and scope["path"].startswith(_PATHS_OF_CONTRACTS):
-            _drop_final_slash(scope)
+            drop_final_slash(scope)
         await self.edge(scope, receive, send)
 
     async def framework(self, scope: Scope, receive: Receive, send: Send) -> None:

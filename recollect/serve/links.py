@@ -50,15 +50,15 @@ def open_in(source_name: str, source_id: str, conversation_id: str) -> OpenIn:
 
 def conversation_url(conversation_id: str, **parameters: str | None) -> str:
     """The console's URL of a conversation. The id may contain any character."""
-    return _page_url("/c/", conversation_id, parameters)
+    return page_url("/c/", conversation_id, parameters)
 
 
 def item_url(kind: str, id: str, **parameters: str | None) -> str:
     """The console's URL of an item. `kind` is the name of its tab, such as `notes`."""
-    return _page_url(f"/knowledge/{kind}/", id, parameters)
+    return page_url(f"/knowledge/{kind}/", id, parameters)
 
 
-def _page_url(folder: str, id: str, parameters: Mapping[str, str | None]) -> str:
+def page_url(folder: str, id: str, parameters: Mapping[str, str | None]) -> str:
     used = {name: value for name, value in parameters.items() if value}
     if id in _RELATIVE_NAMES:
         return f"{folder}?" + query({"id": id, **used})
@@ -101,7 +101,7 @@ def at_second(url: str, seconds: float) -> str:
     except ValueError:
         return ""
     if _YOUTUBE.fullmatch(host_name):
-        return _youtube_url(parts, second)
+        return youtube_url(parts, second)
     if _TWITCH.fullmatch(host_name) and parts.path.startswith("/videos/"):
         time = f"{second // 3600}h{second // 60 % 60}m{second % 60}s"
         return urlunsplit(parts._replace(query=urlencode({"t": time}), fragment=""))
@@ -112,7 +112,7 @@ def at_second(url: str, seconds: float) -> str:
     return ""
 
 
-def _youtube_url(parts: SplitResult, second: int) -> str:
+def youtube_url(parts: SplitResult, second: int) -> str:
     parameters = []
     for name, value in parse_qsl(parts.query):
         if name not in ("t", "start", "time_continue"):

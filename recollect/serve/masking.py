@@ -54,7 +54,7 @@ def mask_passage(passage: Passage, audience: Audience) -> Passage:
         content=MASK,
         attachments=(),
         citations=(),
-        metadata=_mask_metadata(passage.metadata),
+        metadata=mask_metadata(passage.metadata),
     )
 
 
@@ -90,10 +90,10 @@ def mask_hit(hit: Hit, audience: Audience) -> Hit:
         terms=(),
         parts={},
         also=also,
-        metadata=_mask_metadata(hit.metadata),
+        metadata=mask_metadata(hit.metadata),
     )
 
 
-def _mask_metadata(metadata: Mapping[str, Json]) -> dict[str, Json]:
+def mask_metadata(metadata: Mapping[str, Json]) -> dict[str, Json]:
     visible = {name: metadata[name] for name in _VISIBLE_METADATA if name in metadata}
     return {**visible, "content_hidden": True, "content_hidden_reason": HUMAN_ONLY}

@@ -90,18 +90,18 @@ def serve(
             announce(server_url(config))
 
         if options.workers == 1:
-            _serve_on(place, config, log_format, 0, listener, on_started)
+            serve_on(place, config, log_format, 0, listener, on_started)
         else:
-            _require_configured_passphrase(place)
+            require_configured_passphrase(place)
             logs.start_logging(log_format)
-            target = partial(_serve_on, place, config, log_format)
+            target = partial(serve_on, place, config, log_format)
             Supervisor(target, listener, options.workers, on_started).run()
     finally:
         listener.close()
     return 0
 
 
-def _serve_on(
+def serve_on(
     place: Path | str,
     config: ServiceConfig,
     log_format: str,
@@ -117,7 +117,7 @@ def _serve_on(
     try:
         service.upstream  # noqa: B018 - report bad settings now, not with the first request
         if config.is_first and (config.jwt or service.keys.has_any()):
-            _warn_of_unused_settings()
+            warn_of_unused_settings()
         with closing(BackupSchedule(place)) as schedule:
             if config.is_first:
                 schedule.start()
@@ -126,7 +126,7 @@ def _serve_on(
         service.close()
 
 
-def _require_configured_passphrase(place: Path | str) -> None:
+def require_configured_passphrase(place: Path | str) -> None:
     """Workers have no terminal to ask for a passphrase."""
     if isinstance(place, Path) and is_encrypted(place) and configured_passphrase() is None:
         raise LockedLibrary(
@@ -152,7 +152,7 @@ def require_keys(config: ServiceConfig, api_keys: ApiKeys) -> None:
             )
 
 
-def _warn_of_unused_settings() -> None:
+def warn_of_unused_settings() -> None:
     """Log which settings do not apply to users with API keys or tokens."""
     for setting in (CONVERSATION_DB, ORIGIN_CONVERSATION_DB):
         if setting.get():

@@ -91,7 +91,7 @@ class Supervisor:
     def _start(self, worker: _Worker) -> None:
         worker.messages, sender = self._context.Pipe(duplex=False)
         worker.process = self._context.Process(
-            target=_run_worker,
+            target=run_worker,
             args=(self._target, worker.number, self._listener, sender),
             name=f"recollect worker {worker.number}",
         )
@@ -160,10 +160,10 @@ class Supervisor:
 # -- in a worker ---
 
 
-def _run_worker(target: Target, number: int, listener: socket.socket, messages: Connection) -> None:
+def run_worker(target: Target, number: int, listener: socket.socket, messages: Connection) -> None:
     # A terminal sends it to all processes. The parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, name="recollect-parent", daemon=True).start()
+    threading.Thread(target=end_with_parent, name="recollect-parent", daemon=True).start()
 
     def report() -> None:
         with suppress(OSError):
@@ -177,7 +177,7 @@ def _run_worker(target: Target, number: int, listener: socket.socket, messages: 
         raise SystemExit(1) from None
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Shut down if the parent was killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None

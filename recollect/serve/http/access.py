@@ -83,9 +83,9 @@ class Access:
             yield library
 
 
-async def _access(request: Request) -> Access:
+async def access(request: Request) -> Access:
     return Access(request.app.state.service, request.state.principal, request)
 
 
-AccessTo = Annotated[Access, Depends(_access)]
+AccessTo = Annotated[Access, Depends(access)]
 """The first parameter of every route that needs a principal."""

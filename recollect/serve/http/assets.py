@@ -33,7 +33,7 @@ _FILES = {
 }
 
 
-def _source_colours() -> bytes:
+def source_colours() -> bytes:
     rules = [
         f'.source[data-source="{source.name}"]::before {{ background: {source.colour}; }}\n'
         for source in SOURCES.values()
@@ -42,7 +42,7 @@ def _source_colours() -> bytes:
     return "".join(rules).encode()
 
 
-_FILES["sources.css"] = _source_colours()
+_FILES["sources.css"] = source_colours()
 
 
 def _version() -> str:
@@ -66,7 +66,7 @@ def serve(request: Request, version: str, name: str) -> Response:
         raise NotFound(f"There is no file {name!r}.")
     tag = f'"{VERSION}"'
     encoding = {}
-    if _accepts_gzip(request) and Path(name).suffix in _COMPRESSED_TYPES:
+    if accepts_gzip(request) and Path(name).suffix in _COMPRESSED_TYPES:
         data = _compress(name)
         tag = f'"{VERSION}-gzip"'
         encoding = {"Content-Encoding": "gzip"}
@@ -90,7 +90,7 @@ def _compress(name: str) -> bytes:
     return gzip.compress(_FILES[name], mtime=0)
 
 
-def _accepts_gzip(request: Request) -> bool:
+def accepts_gzip(request: Request) -> bool:
     for part in request.headers.get("accept-encoding", "").split(","):
         name, _, quality = part.replace(" ", "").lower().partition(";q=")
         if name == "gzip":

@@ -215,7 +215,7 @@ class Exchange:
 
     def _log(self, name: str, started_at: float) -> None:
         seconds = time.perf_counter() - started_at
-        route, status = _route_template(self._scope), self._status or 499
+        route, status = route_template(self._scope), self._status or 499
         self._service.metrics.count_request(route, self._method, status, seconds)
         method, user, credential = self._method, None, None
         if method not in (*METHODS, "OPTIONS"):
@@ -235,7 +235,7 @@ class Exchange:
 
     def _log_failure(self, error: Exception) -> None:
         if is_unexpected(error):
-            logs.error(error, request_id=self._request_id, route=_route_template(self._scope))
+            logs.error(error, request_id=self._request_id, route=route_template(self._scope))
 
     def _check_load(self) -> None:
         if self._edge.busy > LIMITS.requests_at_once and not self._policy.is_public:
@@ -303,7 +303,7 @@ class Exchange:
             raise
         self._credential_checked_at = time.monotonic()
         self._state["principal"] = self._principal
-        set_actor(_actor(self._principal, self._path, self._address, self._has_cookie))
+        set_actor(actor(self._principal, self._path, self._address, self._has_cookie))
         connection = self._state.get("connection")
         if connection is not None:
             connection.prove()
@@ -326,7 +326,7 @@ class Exchange:
         return await self._service.auth.is_still_valid(self._principal, self._credential)
 
 
-def _route_template(scope: Scope) -> str:
+def route_template(scope: Scope) -> str:
     """The path of the matched route as written in the code, without ids or other user data."""
     path = getattr(scope.get("route"), "path", None)
     if isinstance(path, str) and path:
@@ -416,7 +416,7 @@ class HttpExchange(Exchange):
             self._check_share(self._principal.user)
         if self._method != "OPTIONS":
             return None
-        methods = _allowed_methods(self._scope)
+        methods = allowed_methods(self._scope)
         if not methods:
             raise Problem(404, DEFAULT_MESSAGES[404])
         return Response(status_code=204, headers={"Allow": ", ".join(methods)})
@@ -516,7 +516,7 @@ class HttpExchange(Exchange):
         if not self._path.startswith(STATIC) or self._status >= 400:
             headers["Cache-Control"] = "no-store"
         if self._status == 405:
-            methods = _allowed_methods(self._scope)
+            methods = allowed_methods(self._scope)
             if methods:
                 headers["Allow"] = ", ".join(methods)
         if self._cors_origin:
@@ -560,7 +560,7 @@ class HttpExchange(Exchange):
         return RedirectResponse(login, 303)
 
 
-def _allowed_methods(scope: Scope) -> list[str]:
+def allowed_methods(scope: Scope) -> list[str]:
     """The methods that a path supports."""
     methods = []
     for method in METHODS:
@@ -646,7 +646,7 @@ class WebSocketExchange(Exchange):
 # -- the audit log ---
 
 
-def _actor(principal: Principal, path: str, peer: str, has_cookie: bool) -> Actor:
+def actor(principal: Principal, path: str, peer: str, has_cookie: bool) -> Actor:
     """Who sends a request."""
     interface = "console" if has_cookie else "rest"
     if path == "/mcp" or path.startswith("/mcp/"):

@@ -188,14 +188,14 @@ def safe_name(name: str) -> str:
     clean = _UNSAFE.sub("_", last).strip(" .") or "upload"
     stem, dot, suffix = clean.rpartition(".")
     if dot and len(suffix) <= _MAX_SUFFIX_LENGTH:
-        clean = f"{_shorten(stem or 'upload', _MAX_STEM_BYTES)}.{suffix}"
-    clean = _shorten(clean, _MAX_NAME_BYTES)
+        clean = f"{shorten(stem or 'upload', _MAX_STEM_BYTES)}.{suffix}"
+    clean = shorten(clean, _MAX_NAME_BYTES)
     if clean.startswith(NOTE):
         return f"_{clean}"
     return clean
 
 
-def _shorten(text: str, max_bytes: int) -> str:
+def shorten(text: str, max_bytes: int) -> str:
     return text.encode()[:max_bytes].decode(errors="ignore") or "upload"
 
 

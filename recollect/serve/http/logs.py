@@ -64,13 +64,13 @@ def event(name: str, level: int = logging.INFO, **fields: object) -> None:
 
 def error(exception: BaseException, name: str = "failed", **fields: object) -> None:
     """Log an exception: its type and where it was raised."""
-    event(name, logging.ERROR, **fields, **_exception_fields(exception))
+    event(name, logging.ERROR, **fields, **exception_fields(exception))
 
 
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         # ASCII only: control characters are escaped, so an event is always exactly one line.
-        fields = _record_fields(record)
+        fields = record_fields(record)
         with suppress(orjson.JSONEncodeError):
             line = orjson.dumps(fields, default=str)
             if line.isascii():
@@ -80,15 +80,15 @@ class JsonFormatter(logging.Formatter):
 
 class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        fields = _record_fields(record)
+        fields = record_fields(record)
         name = json.dumps(fields.pop("event"))[1:-1]
         parts = [fields.pop("time"), fields.pop("level"), name]
         for field, value in fields.items():
-            parts.append(f"{field}={_quote_if_needed(value)}")
+            parts.append(f"{field}={quote_if_needed(value)}")
         return printable(" ".join(parts))
 
 
-def _quote_if_needed(value: object) -> str:
+def quote_if_needed(value: object) -> str:
     """Quote values with spaces or special characters, so that fields stay separable."""
     text = str(value)
     if _SIMPLE_VALUE.fullmatch(text):
@@ -96,7 +96,7 @@ def _quote_if_needed(value: object) -> str:
     return json.dumps(text)
 
 
-def _record_fields(record: logging.LogRecord) -> dict[str, Any]:
+def record_fields(record: logging.LogRecord) -> dict[str, Any]:
     message = "reported"
     if record.name.startswith(_TRUSTED_LOGGERS):
         message = truncate(record.getMessage(), MAX_LENGTH)
@@ -111,11 +111,11 @@ def _record_fields(record: logging.LogRecord) -> dict[str, Any]:
             value = truncate(value, MAX_LENGTH)
         fields[name] = value
     if record.exc_info and record.exc_info[1] is not None:
-        fields |= _exception_fields(record.exc_info[1])
+        fields |= exception_fields(record.exc_info[1])
     return fields
 
 
-def _exception_fields(exception: BaseException) -> dict[str, Any]:
+def exception_fields(exception: BaseException) -> dict[str, Any]:
     types: list[str] = []
     cause: BaseException | None = exception
     while cause is not None and len(types) < _MAX_CAUSES:

@@ -118,7 +118,7 @@ class StateCollector(Collector):
         yield GaugeMetricFamily(
             "recollect_unembedded_messages",
             "Messages without a vector in the libraries that this server has open.",
-            value=self._count_unembedded(),
+            value=self.count_unembedded(),
         )
         yield from self._pool_metrics()
 
@@ -142,10 +142,10 @@ class StateCollector(Collector):
         yield jobs
         yield oldest
 
-    def _count_unembedded(self) -> int:
+    def count_unembedded(self) -> int:
         with self._lock:
             if time.monotonic() >= self._counted_until:
-                self._unembedded = sum(self._libraries.map(_count_unembedded))
+                self._unembedded = sum(self._libraries.map(count_unembedded))
                 self._counted_until = time.monotonic() + _SECONDS_BETWEEN_COUNTS
             return self._unembedded
 
@@ -214,7 +214,7 @@ _POOL: tuple[tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str, str,
 )
 
 
-def _count_unembedded(library: Library) -> int:
+def count_unembedded(library: Library) -> int:
     try:
         status = library.index_status()
     except RecollectError:  # closed in the meantime

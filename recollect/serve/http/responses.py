@@ -84,12 +84,12 @@ def json_response(
 
 def encode_json(value: Any) -> bytes:
     try:
-        return orjson.dumps(value, default=_to_plain, option=_OPTIONS)
+        return orjson.dumps(value, default=to_plain, option=_OPTIONS)
     except orjson.JSONEncodeError:
-        return json.dumps(value, default=_to_plain, ensure_ascii=True, allow_nan=False).encode()
+        return json.dumps(value, default=to_plain, ensure_ascii=True, allow_nan=False).encode()
 
 
-def _to_plain(value: object) -> Any:
+def to_plain(value: object) -> Any:
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, Mapping):
@@ -173,7 +173,7 @@ def to_problem(error: Exception) -> Problem:
             message = DEFAULT_MESSAGES.get(status, f"{phrase}.")
         return Problem(400 if status == 422 else status, message, headers=error.headers)
     if isinstance(error, RequestValidationError):
-        return _from_validation_error(error)
+        return from_validation_error(error)
     status = _status(error)
     if status < 500:
         return Problem(status, str(error))
@@ -189,7 +189,7 @@ def is_unexpected(error: Exception) -> bool:
 
 
 def _status(error: Exception) -> int:
-    if _is_disk_full(error):
+    if is_disk_full(error):
         return 507
     for kind, status in _STATUSES:
         if isinstance(error, kind):
@@ -197,7 +197,7 @@ def _status(error: Exception) -> int:
     return 500
 
 
-def _is_disk_full(error: BaseException | None) -> bool:
+def is_disk_full(error: BaseException | None) -> bool:
     """Whether a file could not be written because its disk is full."""
     if error is None:
         return False
@@ -205,10 +205,10 @@ def _is_disk_full(error: BaseException | None) -> bool:
         return True
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
-    return _is_disk_full(error.__cause__)
+    return is_disk_full(error.__cause__)
 
 
-def _from_validation_error(error: RequestValidationError) -> Problem:
+def from_validation_error(error: RequestValidationError) -> Problem:
     """Name each invalid field and what is wrong with it, without repeating its value."""
     fields = []
     for detail in error.errors()[:20]:

@@ -73,7 +73,7 @@ class _IdConvertor(Convertor[str]):
 register_url_convertor("id", _IdConvertor())
 
 
-def _camel_case(name: str) -> str:
+def camel_case(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
 
@@ -97,7 +97,7 @@ class DeferredRoute(APIRoute):
         self.methods = {method.upper() for method in methods}
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
         if options.get("operation_id") is None:
-            options["operation_id"] = _camel_case(endpoint.__name__)
+            options["operation_id"] = camel_case(endpoint.__name__)
         self._options: dict[str, Any] | None = {"methods": methods, **options}
 
     def __getattr__(self, name: str) -> Any:
@@ -115,7 +115,7 @@ class DeferredRoute(APIRoute):
         policy = policy_of(self.endpoint)
         # The answers of a model say nothing of the library.
         if policy is not None and policy.scope == WRITE and policy.rate_limit != CHAT:
-            handler = _without_stored_text(handler)
+            handler = without_stored_text(handler)
         return handler
 
     def _strict(self, handler: Handler) -> Handler:
@@ -138,29 +138,29 @@ class DeferredRoute(APIRoute):
         return handle
 
 
-def _without_stored_text(handler: Handler) -> Handler:
+def without_stored_text(handler: Handler) -> Handler:
     """A key that writes and may not read sees ids and numbers, no stored text."""
 
     async def handle(request: Request) -> Response:
         response = await handler(request)
         if READ in request.state.principal.scopes or not response.body:
             return response
-        return _only_ids(response)
+        return only_ids(response)
 
     return handle
 
 
-def _only_ids(response: Response) -> Response:
+def only_ids(response: Response) -> Response:
     if response.media_type != "application/json":
         raise Forbidden("This key may not read, so it gets no pages.")
-    return json_response(_without_text(json.loads(bytes(response.body))), response.status_code)
+    return json_response(without_text(json.loads(bytes(response.body))), response.status_code)
 
 
-def _without_text(value: Any) -> Any:
+def without_text(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_text(value[name]) for name in value.keys() & _TEXTLESS}
+        return {name: without_text(value[name]) for name in value.keys() & _TEXTLESS}
     if isinstance(value, list):
-        return [_without_text(part) for part in value]
+        return [without_text(part) for part in value]
     return value
 
 
@@ -199,7 +199,7 @@ def parse_json(body: bytes) -> Any:
     """Parse strict JSON: no NaN, no duplicate keys, limited nesting. Raises HTTPException."""
     try:
         value = json.loads(
-            body, parse_constant=_reject_constant, object_pairs_hook=_reject_duplicate_keys
+            body, parse_constant=reject_constant, object_pairs_hook=reject_duplicate_keys
         )
     except RecursionError:
         raise HTTPException(400, _TOO_DEEP) from None
@@ -209,15 +209,15 @@ def parse_json(body: bytes) -> Any:
             reason = f"{error.msg} at character {error.pos}"
         raise HTTPException(400, f"The body is not valid JSON: {reason[:200]}.") from None
     if body.count(b"[") + body.count(b"{") > LIMITS.nesting:
-        _check_depth(value)
+        check_depth(value)
     return value
 
 
-def _reject_constant(name: str) -> NoReturn:
+def reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Parsers disagree about which of two equal keys counts, so neither is accepted."""
     value = dict(pairs)
     if len(value) != len(pairs):
@@ -225,7 +225,7 @@ def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _check_depth(value: Any) -> None:
+def check_depth(value: Any) -> None:
     level = [value]
     for _ in range(LIMITS.nesting):
         next_level: list[Any] = []
@@ -293,7 +293,7 @@ def check_query(request: Request, names: Collection[str]) -> None:
     if not unknown:
         return
     fields = [
-        {"name": _shorten(name), "problem": f"there is no such query parameter{_hint(name, names)}"}
+        {"name": shorten(name), "problem": f"there is no such query parameter{hint(name, names)}"}
         for name in unknown[:_MAX_NAMES]
     ]
     advice = "This route has no query parameters."
@@ -324,10 +324,10 @@ async def check_no_body(request: Request, names: Collection[str]) -> None:
         raise Problem(400, "This route reads no request body. Send none.")
     fields = []
     for name in list(value)[:_MAX_NAMES]:
-        problem = f"it is ignored in the body{_hint(name, names)}"
+        problem = f"it is ignored in the body{hint(name, names)}"
         if name in names:
             problem = "it is ignored in the body; send it as a query parameter"
-        fields.append({"name": _shorten(name), "problem": problem})
+        fields.append({"name": shorten(name), "problem": problem})
     raise _problem(fields, "This route reads no request body.")
 
 
@@ -340,15 +340,15 @@ def explain_unknown_fields(errors: Iterable[Any], body: Any) -> list[Any]:
     for error in errors:
         if error["type"] == "extra_forbidden":
             *parents, name = error["loc"][1:]
-            problem = f"there is no such field{_hint(str(name), _field_names(body, parents))}"
+            problem = f"there is no such field{hint(str(name), field_names(body, parents))}"
             error = {**error, "msg": problem}
         explained.append(error)
     return explained
 
 
-def _field_names(annotation: Any, parents: Sequence[Any]) -> set[str]:
+def field_names(annotation: Any, parents: Sequence[Any]) -> set[str]:
     """The fields of the models in a type, or of the field that `parents` lead to."""
-    models = list(_models_in(annotation))
+    models = list(models_in(annotation))
     if not parents:
         return {name for model in models for name in model.model_fields}
     types = [
@@ -357,16 +357,16 @@ def _field_names(annotation: Any, parents: Sequence[Any]) -> set[str]:
         if parents[0] in model.model_fields
     ]
     if not types:  # the number of an entry of a list, or the name of a variant
-        return _field_names(annotation, parents[1:])
-    return set().union(*(_field_names(type_, parents[1:]) for type_ in types))
+        return field_names(annotation, parents[1:])
+    return set().union(*(field_names(type_, parents[1:]) for type_ in types))
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     """The models in a type such as `list[Model] | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):
-        yield from _models_in(part)
+        yield from models_in(part)
 
 
 def _problem(fields: list[dict[str, str]], advice: str) -> Problem:
@@ -376,10 +376,10 @@ def _problem(fields: list[dict[str, str]], advice: str) -> Problem:
     return Problem(400, f"{problems} {advice}", fields=fields)
 
 
-def _hint(name: str, names: Iterable[str]) -> str:
+def hint(name: str, names: Iterable[str]) -> str:
     similar = get_close_matches(name, names, 1)
     return f". Did you mean {similar[0]!r}?" if similar else ""
 
 
-def _shorten(name: str) -> str:
+def shorten(name: str) -> str:
     return truncate(printable(name), _MAX_NAME_LENGTH)

@@ -70,12 +70,12 @@ class ServiceConfig:
                 f"The trusted proxies must be addresses or networks: {error}."
             ) from error
         for origin in self.cors_origins:
-            if not _is_origin(origin):
+            if not is_origin(origin):
                 raise InvalidInput(
                     f"{origin!r} is not an origin. Write it like https://app.example, without a "
                     "path. Repeat the option for more than one."
                 )
-        if self.base_url and not _is_origin(self.base_url):
+        if self.base_url and not is_origin(self.base_url):
             raise InvalidInput(
                 f"{self.base_url!r} is not a base URL. Write it like https://notes.example, "
                 "without a path."
@@ -101,7 +101,7 @@ class ServiceConfig:
             base_url = settings.BASE_URL.get()
         base_url = base_url.rstrip("/")
         hosts = list(public_hosts or settings.ALLOWED_HOSTS.get())
-        if base_url and _is_origin(base_url):
+        if base_url and is_origin(base_url):
             hosts.append(urlsplit(base_url).netloc)
         if port is None:
             port = settings.PORT.get()
@@ -206,7 +206,7 @@ class Service:
         self.changes.close()
 
 
-def _is_origin(text: str) -> bool:
+def is_origin(text: str) -> bool:
     parts = urlsplit(text)
     return (
         parts.scheme in _SCHEMES

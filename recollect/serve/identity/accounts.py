@@ -49,14 +49,14 @@ def new_key(
     expires_at: datetime | None = None,
 ) -> tuple[str, ApiKey]:
     """Create a key for a user. The returned text is the only copy of its secret."""
-    _validate_names(user, name)
-    _validate_permissions(scopes, toolsets)
+    validate_names(user, name)
+    validate_permissions(scopes, toolsets)
     now = datetime.now(UTC)
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("The expiry date is in the past.")
     if toolsets is not None:
         toolsets = tuple(dict.fromkeys(toolsets))
-    text, key = _make_key(
+    text, key = make_key(
         ApiKey(
             id="",
             hash=_NO_HASH,
@@ -73,7 +73,7 @@ def new_key(
     return text, key
 
 
-def _make_key(properties: ApiKey) -> tuple[str, ApiKey]:
+def make_key(properties: ApiKey) -> tuple[str, ApiKey]:
     """A key with these properties, a new id and a new secret."""
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     return f"rk_{id}_{secret}", replace(properties, id=id, hash=_hash(secret))
@@ -119,8 +119,8 @@ def rotate(
     """
     if not timedelta(0) <= grace <= MAX_GRACE:
         raise InvalidInput(f"The grace period must be from 0 to {MAX_GRACE.days} days.")
-    old = _find_valid(keys, name_or_id, user)
-    text, key = _make_key(replace(old, created_at=datetime.now(UTC), used_at=None))
+    old = find_valid(keys, name_or_id, user)
+    text, key = make_key(replace(old, created_at=datetime.now(UTC), used_at=None))
     ends_at = datetime.now(UTC) + grace
     if old.expires_at is not None:
         ends_at = min(ends_at, old.expires_at)
@@ -128,14 +128,14 @@ def rotate(
     return text, key, replace(old, expires_at=ends_at)
 
 
-def _find_valid(keys: ApiKeys, name_or_id: str, user: str | None) -> ApiKey:
+def find_valid(keys: ApiKeys, name_or_id: str, user: str | None) -> ApiKey:
     """The valid key with this id or name. Raises NotFound, or InvalidInput if there are several."""
     if not name_or_id.strip():
         raise no_key(name_or_id)
     replaced_ids = keys.replacements()
     candidates = []
     for key in keys.all_keys():
-        if key.id == _public_id(name_or_id) and is_valid(key):
+        if key.id == public_id(name_or_id) and is_valid(key):
             return key
         is_named = key.name == name_or_id and user in (None, key.user)
         if is_named and is_valid(key) and key.id not in replaced_ids:
@@ -150,10 +150,10 @@ def _find_valid(keys: ApiKeys, name_or_id: str, user: str | None) -> ApiKey:
 
 def revoke(keys: ApiKeys, id: str) -> None:
     """Revoke a key, given its id or its whole text. Raises NotFound."""
-    keys.revoke(_public_id(id), datetime.now(UTC))
+    keys.revoke(public_id(id), datetime.now(UTC))
 
 
-def _public_id(text: str) -> str:
+def public_id(text: str) -> str:
     """The id in a key's complete text, or the text if it is an id."""
     match = _KEY.fullmatch(text)
     if match is not None:
@@ -165,7 +165,7 @@ def _hash(secret: str) -> bytes:
     return sha256(secret.encode()).digest()
 
 
-def _validate_names(user: str, name: str) -> None:
+def validate_names(user: str, name: str) -> None:
     if not user.strip() or len(user) > 500 or storable(user) != user:
         raise InvalidInput(
             "A user name must have 1 to 500 characters, not only spaces, and no NUL."
@@ -182,7 +182,7 @@ def require_name(name: str) -> None:
         raise InvalidInput("A key needs a name that tells you what it is for.")
 
 
-def _validate_permissions(scopes: Sequence[str], toolsets: Sequence[str] | None) -> None:
+def validate_permissions(scopes: Sequence[str], toolsets: Sequence[str] | None) -> None:
     if not scopes:
         raise InvalidInput(f"A key needs at least one scope. Scopes: {', '.join(SCOPES)}.")
     for scope in scopes:

@@ -74,7 +74,7 @@ class Tokens:
     def expiry(self, token: str) -> datetime:
         """When a token expires. Raises BadToken."""
         try:
-            return datetime.fromtimestamp(_timestamp(self._verify(token)["exp"]), UTC)
+            return datetime.fromtimestamp(timestamp(self._verify(token)["exp"]), UTC)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise BadToken(type(error).__name__) from error
 
@@ -120,14 +120,14 @@ class Tokens:
 
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now = self._now()
-        if now >= _timestamp(claims["exp"]):
+        if now >= timestamp(claims["exp"]):
             raise BadToken("expired")
         for name in ("nbf", "iat"):
-            if name in claims and _timestamp(claims[name]) > now + CLOCK_SKEW_SECONDS:
+            if name in claims and timestamp(claims[name]) > now + CLOCK_SKEW_SECONDS:
                 raise BadToken("not valid yet")
 
 
-def _timestamp(value: object) -> float:
+def timestamp(value: object) -> float:
     """Seconds since 1970. Only numbers are accepted, not text that looks like one."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise BadToken("invalid time")
@@ -140,19 +140,19 @@ def _principal(claims: Mapping[str, Any], token: str) -> Principal:
     user = claims["sub"]
     if not isinstance(user, str) or not 1 <= len(user) <= 500 or storable(user) != user:
         raise BadToken("invalid sub")
-    scopes = _word_set(claims.get("scope"))
+    scopes = word_set(claims.get("scope"))
     if scopes is None:
         scopes = frozenset((READ, WRITE))
     return Principal(
         user=user,
         scopes=scopes & frozenset(SCOPES),
-        toolsets=_word_set(claims.get("toolsets")),
+        toolsets=word_set(claims.get("toolsets")),
         agent=claims.get("agent", False) is not False,
         credential=f"jwt-{sha256(token.encode()).hexdigest()[:12]}",
     )
 
 
-def _word_set(value: object) -> frozenset[str] | None:
+def word_set(value: object) -> frozenset[str] | None:
     """A claim that is a list of words, or one string of words separated by spaces."""
     if value is None:
         return None
@@ -193,7 +193,7 @@ class Keyring:
                 )
             self._url = source
         elif source:
-            self._keys = _load_file(source)
+            self._keys = load_file(source)
 
     def find(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
         """The keys for an algorithm. A token or key without an id matches any."""
@@ -220,7 +220,7 @@ class Keyring:
             if self._clock() - self._attempted_at <= RETRY_SECONDS:
                 return
             self._attempted_at = self._clock()
-            self._keys = _parse_jwks(_fetch(self._url))
+            self._keys = parse_jwks(_fetch(self._url))
             self._fetched_at = self._attempted_at
         except Exception as error:  # whatever is wrong with the reply, the old keys stay in use
             log.warning("Cannot fetch the keys that verify tokens: %s", type(error).__name__)
@@ -228,7 +228,7 @@ class Keyring:
             self._lock.release()
 
 
-def _load_file(name: str) -> list[_Key]:
+def load_file(name: str) -> list[_Key]:
     try:
         content = expand_path(name).read_bytes()
     except OSError as error:
@@ -237,9 +237,9 @@ def _load_file(name: str) -> list[_Key]:
         ) from error
     try:
         if content.lstrip().startswith(b"-----BEGIN"):
-            keys = _parse_pem(content)
+            keys = parse_pem(content)
         else:
-            keys = _parse_jwks(content)
+            keys = parse_jwks(content)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InvalidInput(
             "RECOLLECT_JWT_KEYS: the file contains neither a JWKS nor a public key in PEM."
@@ -264,7 +264,7 @@ def _fetch(url: str) -> bytes:
         return bytes(content)
 
 
-def _parse_pem(content: bytes) -> list[_Key]:
+def parse_pem(content: bytes) -> list[_Key]:
     key = load_pem_public_key(content)
     algorithm = _algorithm(key)
     if not isinstance(key, PublicKey) or not algorithm:
@@ -272,7 +272,7 @@ def _parse_pem(content: bytes) -> list[_Key]:
     return [_Key(None, algorithm, key)]
 
 
-def _parse_jwks(content: bytes) -> list[_Key]:
+def parse_jwks(content: bytes) -> list[_Key]:
     value = json.loads(content)
     if isinstance(value, dict):
         value = value.get("keys", [value])
@@ -281,13 +281,13 @@ def _parse_jwks(content: bytes) -> list[_Key]:
     keys = []
     for item in value[:MAX_KEYS]:
         if isinstance(item, dict):
-            key = _parse_jwk(item)
+            key = parse_jwk(item)
             if key is not None:
                 keys.append(key)
     return keys
 
 
-def _parse_jwk(value: dict[str, Any]) -> _Key | None:
+def parse_jwk(value: dict[str, Any]) -> _Key | None:
     """The key, if it is a signature key of a supported type."""
     if value.get("kty") not in ("RSA", "EC") or value.get("use", "sig") != "sig":
         return None

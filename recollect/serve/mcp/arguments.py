@@ -160,7 +160,7 @@ def read_arguments(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         if value is None and not (has_preferences and name in PREFERENCES):
             value = schema.get("default")
         is_required = name in tool.accepts["required"] and name not in tool.checked_later
-        read = _READERS.get(schema.get("type", ""), _read_either)
+        read = _READERS.get(schema.get("type", ""), read_either)
         values[name] = read(tool, name, schema, value, is_required)
     return values
 
@@ -168,7 +168,7 @@ def read_arguments(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
 Schema = dict[str, Any]
 
 
-def _read_text(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> str:
+def read_text(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> str:
     if not isinstance(value, (str, type(None))):
         raise BadArgument(name, "expected a string.")
     text = storable(value or "")
@@ -180,7 +180,7 @@ def _read_text(tool: Tool, name: str, schema: Schema, value: Any, is_required: b
     return text
 
 
-def _read_texts(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> list[str]:
+def read_texts(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> list[str]:
     if isinstance(value, str):
         value = [value]
     if value is None:
@@ -190,7 +190,7 @@ def _read_texts(tool: Tool, name: str, schema: Schema, value: Any, is_required: 
     return [storable(item) for item in value if item.strip()]
 
 
-def _read_number(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
+def read_number(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
     lowest, highest = schema.get("minimum", 0), schema.get("maximum", _MAX_NUMBER)
     if name == "offset":
         highest = LIMITS.page_offset
@@ -214,25 +214,25 @@ def _read_number(tool: Tool, name: str, schema: Schema, value: Any, is_required:
     return int(number) if schema["type"] == "integer" else float(number)
 
 
-def _read_flag(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> bool | None:
+def read_flag(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> bool | None:
     if isinstance(value, bool) or value is None:
         return value
     raise BadArgument(name, "expected true or false.")
 
 
-def _read_object(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
+def read_object(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
     if isinstance(value, (dict, type(None))):
         return value
     raise BadArgument(name, "expected an object.")
 
 
-def _read_either(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
+def read_either(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
     """A text or a number (an id), or a text or a list of texts."""
     types = [part.get("type") for part in schema.get("anyOf", ())]
     if "integer" in types:
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-        return _read_text(tool, name, {}, value, is_required)
+        return read_text(tool, name, {}, value, is_required)
     if "array" not in types:  # a schema of the conformance suite
         return value
     if isinstance(value, str):
@@ -243,12 +243,12 @@ def _read_either(tool: Tool, name: str, schema: Schema, value: Any, is_required:
 
 
 _READERS: dict[str, Callable[[Tool, str, Schema, Any, bool], Any]] = {
-    "string": _read_text,
-    "array": _read_texts,
-    "integer": _read_number,
-    "number": _read_number,
-    "boolean": _read_flag,
-    "object": _read_object,
+    "string": read_text,
+    "array": read_texts,
+    "integer": read_number,
+    "number": read_number,
+    "boolean": read_flag,
+    "object": read_object,
 }
 
 

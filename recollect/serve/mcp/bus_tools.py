@@ -89,7 +89,7 @@ def bus_connect(
         if not thread_id:
             created = library.find_id(BUS_SOURCE, topic) is None
             thread_id = library.thread(topic).id
-        thread = _find_thread(context, library, thread_id)
+        thread = find_thread(context, library, thread_id)
         page = _MessagePage(context, library, thread_id, after_seq, DEFAULT_MESSAGES)
     return {
         "agent": {
@@ -138,7 +138,7 @@ def msg_post(
     if reply_to:
         metadata["reply_to"] = reply_to
     with context.library() as library:
-        _find_thread(context, library, thread_id)
+        find_thread(context, library, thread_id)
         try:
             message, _ = library.post(
                 thread_id,
@@ -151,7 +151,7 @@ def msg_post(
                 visibility=HUMAN_ONLY if human_only else ALL,
             )
         except OutdatedPosition:
-            raise _outdated(context, library, thread_id, expected_last_seq or 0) from None
+            raise outdated(context, library, thread_id, expected_last_seq or 0) from None
         except NotFound:
             raise json_error(NO_THREAD) from None
     return {
@@ -168,7 +168,7 @@ def msg_list(context: Context, thread_id: str, after_seq: int, limit: int) -> Js
 
 def msg_wait(context: Context, thread_id: str, after_seq: int, timeout_seconds: float) -> Json:
     deadline = time.monotonic() + timeout_seconds
-    with _count_wait(context.user), context.changes() as changes:
+    with count_wait(context.user), context.changes() as changes:
         last_version: object = None
         while True:
             # The library is released while we sleep: other users may need its place.
@@ -188,7 +188,7 @@ _waits_lock = threading.Lock()
 
 
 @contextmanager
-def _count_wait(user: str | None) -> Iterator[None]:
+def count_wait(user: str | None) -> Iterator[None]:
     """Limit how many calls wait at once, so that they leave server threads for other calls."""
     with _waits_lock:
         if _waits[user] >= MAX_WAITS_EACH_USER or _waits.total() >= MAX_WAITS:
@@ -211,7 +211,7 @@ class _MessagePage:
     ) -> None:
         self.messages: list[Json] = []
         self.has_more = False
-        _find_thread(context, library, thread_id)
+        find_thread(context, library, thread_id)
         room = MAX_ANSWER_LENGTH
         while True:
             try:
@@ -246,7 +246,7 @@ class _MessagePage:
         }
 
 
-def _find_thread(context: Context, library: Library, thread_id: str) -> Summary:
+def find_thread(context: Context, library: Library, thread_id: str) -> Summary:
     try:
         thread = library.summary(thread_id)
     except NotFound:
@@ -263,7 +263,7 @@ def _sources(context: Context) -> tuple[str, ...]:
     return (BUS_SOURCE,)
 
 
-def _outdated(context: Context, library: Library, thread_id: str, expected: int) -> ToolError:
+def outdated(context: Context, library: Library, thread_id: str, expected: int) -> ToolError:
     """The error for a post after which others have posted, with their messages."""
     page = _MessagePage(context, library, thread_id, expected, MAX_MESSAGES)
     if READ not in context.scopes:

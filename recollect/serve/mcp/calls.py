@@ -199,7 +199,7 @@ class CallServer:
         arguments = (caller, dispatcher, message, context)
         try:
             with self._count_call(caller.user):
-                if not _is_search(message):
+                if not is_search(message):
                     return await loop.run_in_executor(self._threads, self._run, *arguments)
                 async with caller.turn:
                     return await loop.run_in_executor(self._threads, self._run, *arguments)
@@ -247,7 +247,7 @@ class CallServer:
         try:
             yield
         finally:
-            _release(self._calls, user)
+            release(self._calls, user)
 
     @contextmanager
     def count_connection(self, user: str) -> Iterator[None]:
@@ -258,7 +258,7 @@ class CallServer:
         try:
             yield
         finally:
-            _release(self._connections, user)
+            release(self._connections, user)
 
 
 def _take(counter: Counter[str], user: str, total: int, each: int) -> bool:
@@ -269,7 +269,7 @@ def _take(counter: Counter[str], user: str, total: int, each: int) -> bool:
     return True
 
 
-def _release(counter: Counter[str], user: str) -> None:
+def release(counter: Counter[str], user: str) -> None:
     counter[user] -= 1
     if not counter[user]:
         del counter[user]
@@ -283,9 +283,9 @@ def server_of(app: Starlette) -> CallServer:
     return server
 
 
-def _is_search(message: Any) -> bool:
+def is_search(message: Any) -> bool:
     """Whether one of the called tools searches. Searches take turns."""
     if isinstance(message, list):
-        return any(map(_is_search, message))
+        return any(map(is_search, message))
     name = params_of(message).get("name")
     return isinstance(name, str) and name.endswith("search")

@@ -56,11 +56,11 @@ class Catalog:
         is_selection = toolsets is not None or tools is not None
         self.profile = "" if is_selection else profile
         """Empty if the tools were selected one by one."""
-        unlisted = self._permitted(_tools_of(registry.UNLISTED.get(self.profile, ())))
-        listed = self._permitted(_select_tools(profile, toolsets, tools))
+        unlisted = self._permitted(tools_of(registry.UNLISTED.get(self.profile, ())))
+        listed = self._permitted(select_tools(profile, toolsets, tools))
         if allowed is not None and not listed:
             listed = unlisted  # the API key is for these
-        renamed = {_with_underscores(name) for name in rename or {}}
+        renamed = {with_underscores(name) for name in rename or {}}
         listed += [tool for tool in unlisted if tool.name in renamed and tool not in listed]
         if "all" in (self.profile, *(toolsets or ())):
             first: dict[str, Tool] = {}
@@ -69,8 +69,8 @@ class Catalog:
             listed = list(first.values())
         self._listed = frozenset(listed)
         offered = [*listed, *(tool for tool in unlisted if tool not in self._listed)]
-        self._tools = _name_tools(offered, names, prefix, rename or {})
-        self._by_underscore = {_with_underscores(name): tool for name, tool in self._tools.items()}
+        self._tools = name_tools(offered, names, prefix, rename or {})
+        self._by_underscore = {with_underscores(name): tool for name, tool in self._tools.items()}
 
     def _permitted(self, tools: Iterable[Tool]) -> list[Tool]:
         allowed, read_only = self._options["allowed"], self._options["read_only"]
@@ -103,7 +103,7 @@ class Catalog:
         tool = self._find(name)
         if tool is None:
             raise KeyError(name)
-        _check_scope(tool, context)
+        check_scope(tool, context)
         return call_tool(
             tool, context, {k: v for k, v in arguments.items() if k != _CLIENT_ARGUMENT}
         )
@@ -129,7 +129,7 @@ class Catalog:
 
     def _find(self, name: str) -> Tool | None:
         """Find a tool by its listed name, spelled with dots or underscores."""
-        return self._tools.get(name) or self._by_underscore.get(_with_underscores(name))
+        return self._tools.get(name) or self._by_underscore.get(with_underscores(name))
 
 
 @lru_cache(MAX_CATALOGS)
@@ -137,7 +137,7 @@ def _cached_catalog(*, rename: tuple[tuple[str, str], ...], **options: Any) -> C
     return Catalog(rename=dict(rename), **options)
 
 
-def _check_scope(tool: Tool, context: Context) -> None:
+def check_scope(tool: Tool, context: Context) -> None:
     needed = [READ, WRITE]
     if tool.is_read_only:
         needed = [READ]
@@ -152,7 +152,7 @@ def _check_scope(tool: Tool, context: Context) -> None:
 # -- selection ---
 
 
-def _select_tools(
+def select_tools(
     profile: str, toolsets: Sequence[str] | None, tools: Sequence[str] | None
 ) -> list[Tool]:
     if profile not in registry.PROFILES:
@@ -160,7 +160,7 @@ def _select_tools(
         raise ValueError(f"there is no profile {profile!r}; profiles: {profiles}")
     if toolsets is None and tools is None:
         omitted = registry.OMITTED.get(profile, ())
-        return [t for t in _tools_of(registry.PROFILES[profile]) if t.name not in omitted]
+        return [t for t in tools_of(registry.PROFILES[profile]) if t.name not in omitted]
     groups = {name: (name,) for name in registry.TOOLSETS} | {
         "default": registry.PROFILES["default"],
         "all": tuple(registry.TOOLSETS),
@@ -170,18 +170,18 @@ def _select_tools(
         if name not in groups:
             raise ValueError(f"there is no toolset {name!r}; toolsets: {', '.join(groups)}")
         selected.update(groups[name])
-    selection = _tools_of(selected)
-    requested = {_with_underscores(name) for name in tools or ()}
-    _check_tool_names(requested)
-    selection += [_resolve(name, requested) for name in requested - {t.name for t in selection}]
+    selection = tools_of(selected)
+    requested = {with_underscores(name) for name in tools or ()}
+    check_tool_names(requested)
+    selection += [resolve(name, requested) for name in requested - {t.name for t in selection}]
     return [tool for tool in registry.all_tools() if tool in selection]
 
 
-def _tools_of(toolsets: Collection[str]) -> list[Tool]:
+def tools_of(toolsets: Collection[str]) -> list[Tool]:
     return [tool for tool in registry.all_tools() if tool.toolset in toolsets]
 
 
-def _resolve(name: str, requested: set[str]) -> Tool:
+def resolve(name: str, requested: set[str]) -> Tool:
     """The tool with this name. If two toolsets have one, prefer the toolset of which more tools are
     requested: `search` with `fetch` is the one of `research`."""
     candidates = [tool for tool in registry.all_tools() if tool.name == name]
@@ -195,13 +195,13 @@ def _resolve(name: str, requested: set[str]) -> Tool:
 # -- names ---
 
 
-def _name_tools(
+def name_tools(
     tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]
 ) -> dict[str, Tool]:
     if names not in NAMES:
         raise ValueError(f"there are no {names!r} names; names: {', '.join(NAMES)}")
-    rename = {_with_underscores(tool): name for tool, name in rename.items()}
-    _check_tool_names(rename, " to rename")
+    rename = {with_underscores(tool): name for tool, name in rename.items()}
+    check_tool_names(rename, " to rename")
     tools_by_name: dict[str, Tool] = {}
     spellings: set[str] = set()
     for tool in tools:
@@ -214,19 +214,19 @@ def _name_tools(
                 f"{name!r} is not a valid tool name: "
                 f"use 1 to {MAX_NAME_LENGTH} letters, digits, '_' or '-'"
             )
-        if _with_underscores(name) in spellings:
+        if with_underscores(name) in spellings:
             raise ValueError(f"two tools would be called {name!r}")
-        spellings.add(_with_underscores(name))
+        spellings.add(with_underscores(name))
         tools_by_name[name] = tool
     return tools_by_name
 
 
-def _check_tool_names(names: Collection[str], purpose: str = "") -> None:
+def check_tool_names(names: Collection[str], purpose: str = "") -> None:
     tool_names = dict.fromkeys(tool.name for tool in registry.all_tools())
     for name in sorted(names):
         if name not in tool_names:
             raise ValueError(f"there is no tool {name!r}{purpose}; tools: {', '.join(tool_names)}")
 
 
-def _with_underscores(name: str) -> str:
+def with_underscores(name: str) -> str:
     return name.replace(".", "_")

@@ -44,8 +44,8 @@ def conversation_search(
         )
     filters: dict[str, Any] = {
         "roles": tuple(dict.fromkeys(roles)),
-        "after": _parse_date("start_date", start_date, end=False),
-        "before": _parse_date("end_date", end_date, end=True),
+        "after": parse_date("start_date", start_date, end=False),
+        "before": parse_date("end_date", end_date, end=True),
     }
     database = foreign_database(context)
     matches: Sequence[Any]
@@ -61,7 +61,7 @@ def conversation_search(
     return SEPARATOR.join(map(format_match, matches)) or NO_MATCHES
 
 
-def _parse_date(name: str, value: str, *, end: bool) -> datetime | None:
+def parse_date(name: str, value: str, *, end: bool) -> datetime | None:
     if not value.strip():
         return None
     try:
@@ -97,11 +97,11 @@ def foreign_database(context: Context) -> Path | None:
             raise ToolError(f"Database not found: {configured}")
         return path
     if isinstance(place, Path):
-        return _newest_database(place / "db")
+        return newest_database(place / "db")
     return None
 
 
-def _newest_database(folder: Path) -> Path | None:
+def newest_database(folder: Path) -> Path | None:
     """The newest `*.db` file, or link to a file; pipes, devices and folders are ignored.
 
     Raises ToolError if it is a broken link: searching something else instead would be wrong.

@@ -101,27 +101,27 @@ def compact_result(context: Context, library: Library, result: Json) -> Json:
     }
 
 
-def _search_source(context: Context, source: str, query: str, options: Json, *filters: str) -> Json:
+def search_source(context: Context, source: str, query: str, options: Json, *filters: str) -> Json:
     values = {name: options.pop(name) for name in filters}
     given = {name: value for name, value in values.items() if value}
     return search_items(context, [source], {source: given}, query, **options)
 
 
 def notes_search(context: Context, query: str, **options: Any) -> Json:
-    return _search_source(context, "notes", query, options, "keywords")
+    return search_source(context, "notes", query, options, "keywords")
 
 
 def media_search(context: Context, query: str, **options: Any) -> Json:
     filters = ("media_types", "date_from", "date_to")
-    return _search_source(context, "media", query, options, *filters)
+    return search_source(context, "media", query, options, *filters)
 
 
 def chats_search(context: Context, query: str, **options: Any) -> Json:
-    return _search_source(context, "chats", query, options, "by", "character_id", "sender")
+    return search_source(context, "chats", query, options, "by", "character_id", "sender")
 
 
 def prompts_search(context: Context, query: str, **options: Any) -> Json:
-    return _search_source(context, "prompts", query, options, "fields")
+    return search_source(context, "prompts", query, options, "fields")
 
 
 def characters_search(context: Context, query: str | list[str] | None, **options: Any) -> Json:
@@ -157,14 +157,14 @@ def get_item(
         return library.knowledge.get(
             address.source,
             address.id,
-            _at_latest_query(context, options),
+            at_latest_query(context, options),
             audience=context.audience,
             whole_answer=True,
             **page,
         )
 
 
-def _at_latest_query(context: Context, retrieval: Retrieval) -> Retrieval:
+def at_latest_query(context: Context, retrieval: Retrieval) -> Retrieval:
     """If only a part is requested without a query, use the session's latest one.
 
     It also finds the match in a location that names a whole chunk, or a passage that has changed.

@@ -169,7 +169,7 @@ class Dispatcher:
         client = self.client
         stateless = is_stateless(method, params)
         if stateless:
-            _check_envelope(meta)
+            check_envelope(meta)
             methods = self.STATELESS_METHODS
             client = client_name(meta.get(CLIENT_INFO_KEY))
         handler = methods.get(method)
@@ -239,11 +239,11 @@ class Dispatcher:
 
     def list_tools(self, request: Request) -> Object:
         tools = self.catalog.listing()
-        start = _page_start(request.params, TOOLS_PER_PAGE, len(tools) - 1)
+        start = page_start(request.params, TOOLS_PER_PAGE, len(tools) - 1)
         return {
             "tools": tools[start : start + TOOLS_PER_PAGE],
             **request.cache_hints(CACHEABLE),
-            **_next_page(start, TOOLS_PER_PAGE, len(tools)),
+            **next_page(start, TOOLS_PER_PAGE, len(tools)),
         }
 
     def call_tool(self, request: Request) -> Object:
@@ -264,7 +264,7 @@ class Dispatcher:
         except ToolError as error:
             answer = str(error)
         except Exception:  # a bug in one tool must not end the session
-            _log_exception(f"Tool {name} failed")
+            log_exception(f"Tool {name} failed")
             answer = "Error: the tool failed. See the server log for details."
         if not isinstance(answer, Answer):
             answer = Answer(answer)
@@ -281,12 +281,12 @@ class Dispatcher:
     def list_resources(self, request: Request) -> Object:
         from recollect.serve.mcp.resources import list_resources
 
-        start = _page_start(request.params, RESOURCES_PER_PAGE, None)
+        start = page_start(request.params, RESOURCES_PER_PAGE, None)
         arguments = (start, RESOURCES_PER_PAGE, self._offers_everything())
         page, total = self._read_library(request, list_resources, *arguments)
         return {
             "resources": page,
-            **_next_page(start, RESOURCES_PER_PAGE, total),
+            **next_page(start, RESOURCES_PER_PAGE, total),
             **request.cache_hints(NOT_CACHEABLE),
         }
 
@@ -294,7 +294,7 @@ class Dispatcher:
         from recollect.serve.mcp import resources
 
         self._require_conversations("resources/templates/list")
-        _page_start(request.params, 1, 0)
+        page_start(request.params, 1, 0)
         templates = [resources.CONVERSATION_TEMPLATE]
         if self._offers_everything():
             templates += resources.ITEM_TEMPLATES
@@ -327,7 +327,7 @@ class Dispatcher:
         except (ToolError, RecollectError) as error:
             raise RpcError(INTERNAL_ERROR, str(error)) from error
         except Exception as error:  # as for tools
-            _log_exception("Reading a resource failed")
+            log_exception("Reading a resource failed")
             raise RpcError(
                 INTERNAL_ERROR, "The resource could not be read. See the server log for details."
             ) from error
@@ -340,7 +340,7 @@ class Dispatcher:
 
     def list_prompts(self, request: Request) -> Object:
         self._require_conversations("prompts/list")
-        _page_start(request.params, 1, 0)
+        page_start(request.params, 1, 0)
         return {"prompts": [RECALL_PROMPT], **request.cache_hints(CACHEABLE)}
 
     def get_prompt(self, request: Request) -> Object:
@@ -399,7 +399,7 @@ def is_slow(message: Json) -> bool:
     return isinstance(message, list)
 
 
-def _check_envelope(meta: Object) -> None:
+def check_envelope(meta: Object) -> None:
     missing = [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]
     if missing:
         raise RpcError(INVALID_PARAMS, f"Invalid params: '_meta' lacks {' and '.join(missing)}")
@@ -418,7 +418,7 @@ def unsupported_version(version: str) -> RpcError:
     return RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data=data)
 
 
-def _page_start(params: Object, size: int, last: int | None) -> int:
+def page_start(params: Object, size: int, last: int | None) -> int:
     """The offset in the request's cursor. Raises RpcError if we cannot have issued that cursor."""
     cursor = params.get("cursor")
     if cursor is None:
@@ -431,13 +431,13 @@ def _page_start(params: Object, size: int, last: int | None) -> int:
     return start
 
 
-def _next_page(start: int, size: int, total: int) -> Object:
+def next_page(start: int, size: int, total: int) -> Object:
     if start + size < total:
         return {"nextCursor": str(start + size)}
     return {}
 
 
-def _log_exception(message: str) -> None:
+def log_exception(message: str) -> None:
     import logging
 
     logging.getLogger(__name__).exception(message)

@@ -77,7 +77,7 @@ class Budget:
         if not MIN_TOKENS <= limit <= MAX_TOKENS:
             raise ToolError(f"max_tokens: give a number from {MIN_TOKENS} to {MAX_TOKENS:,}.")
         self._reserve = min(reserve, limit // 3)
-        self._end = _new_end()
+        self._end = new_end()
         frame = count_tokens(_FRAME.format(self._end) + "\n") + count_tokens(self._end + "\n")
         self.room = limit - self._reserve - frame
         """How many tokens are left."""
@@ -120,12 +120,12 @@ class Budget:
         if quotes:
             text = "\n".join(quotes)
             while self._end in text:
-                self._end = _new_end()
+                self._end = new_end()
             quotes = [_FRAME.format(self._end), *quotes, self._end]
         return "\n".join([*self._remarks, *quotes, *last_remarks])
 
 
-def _new_end() -> str:
+def new_end() -> str:
     return f"END-{secrets.token_hex(4)}"
 
 
@@ -203,7 +203,7 @@ def parse_reference(library: Library, text: str, audience: Audience) -> Referenc
     """The place that a text refers to. Raises NotFound, or InvalidInput if it is ambiguous."""
     text = text.strip().strip("[]`")
     if _OBSERVATION.fullmatch(text):
-        return _observed_span(library, text, audience)
+        return observed_span(library, text, audience)
     address = parse_address(text)
     if address is not None and address.message:
         number = library.message(address.id, address.message).position + 1
@@ -223,7 +223,7 @@ def parse_reference(library: Library, text: str, audience: Audience) -> Referenc
     return Reference(library.resolve_id(id_), int(first), last_number, int(offset or 0))
 
 
-def _observed_span(library: Library, observation: str, audience: Audience) -> Reference:
+def observed_span(library: Library, observation: str, audience: Audience) -> Reference:
     """The messages that an observation was made of."""
     (hit,) = library.memory.get([observation], audience=audience)
     conversation = hit.observation.conversation

@@ -160,7 +160,7 @@ class Reading:
         if not content:
             raise NotFound(f"Message {number} has only {len(passage.content):,} characters.")
         block = f"{self._label(passage, '')} (from character {self._reference.offset})\n"
-        block += _quote(content)
+        block += quote(content)
         if not budget.add(block):
             return self._cut_off(budget, passage, block, self._reference.offset)
         return budget.close(self._remark(number, number))
@@ -187,7 +187,7 @@ class Reading:
         content = passage.content
         if passage.type == "tool_call" and not self._tool_results:
             return f"{label} {one_line(content, _MAX_CALL_LENGTH)}"
-        return f"{label}\n{_quote(content)}"
+        return f"{label}\n{quote(content)}"
 
     def _result_block(self, result: Passage) -> str:
         """What a tool did, and how much it returned: `#15 [Read src/server.ts, 62 lines]`."""
@@ -229,5 +229,5 @@ class Reading:
         return f"Messages {first} to {last} of {count}. More: {self._short_id}{' or '.join(more)}."
 
 
-def _quote(content: str) -> str:
+def quote(content: str) -> str:
     return _LOOKS_LIKE_HEADING.sub(" ", for_model(storable(content.strip("\n"))))

@@ -177,7 +177,7 @@ class ConversationLines:
         hit = mask_hit(hit, self._context.audience)
         hits, length = [hit], SHORT_SNIPPET_LENGTH
         if is_detailed:
-            hits, length = [hit, *_with_new_words(hit)], SNIPPET_LENGTH
+            hits, length = [hit, *with_new_words(hit)], SNIPPET_LENGTH
         new_hits = self._unseen(hits)
         repeated = ", ".join(hit_reference(each) for each in hits if each not in new_hits)
         line = f"{repeated} shown before"
@@ -189,12 +189,12 @@ class ConversationLines:
         elif not budget.add(text):
             return False
         self._is_empty = False
-        self.uris += map(_uri, new_hits[:1])
+        self.uris += map(uri, new_hits[:1])
         if is_detailed and new_hits:
             self._add_what_followed(budget, new_hits, with_reply)
         for other in new_hits[1:]:
             if budget.add(self._line(other, SHORT_SNIPPET_LENGTH)):
-                self.uris.append(_uri(other))
+                self.uris.append(uri(other))
         if new_hits and repeated:
             budget.add(f"{repeated} shown before")
         self._repeated += len(hits) - len(new_hits)
@@ -203,8 +203,8 @@ class ConversationLines:
     def _unseen(self, hits: list[Hit]) -> list[Hit]:
         if self._session is None:
             return hits
-        unseen = set(self._session.unseen(map(_uri, hits)))
-        return [hit for hit in hits if _uri(hit) in unseen]
+        unseen = set(self._session.unseen(map(uri, hits)))
+        return [hit for hit in hits if uri(hit) in unseen]
 
     def _line(self, hit: Hit, length: int) -> str:
         place = hit_reference(hit)
@@ -213,7 +213,7 @@ class ConversationLines:
             self._has_meaning = True
         if hit.kind == CONVERSATION:
             place += f" {speaker(hit.author, hit.role)}"
-        return f"{place}: {_part_with_match(hit, length)}"
+        return f"{place}: {part_with_match(hit, length)}"
 
     def _add_what_followed(self, budget: Budget, hits: list[Hit], with_reply: bool) -> None:
         lines = self._successor_lines(hits)
@@ -272,7 +272,7 @@ class ConversationLines:
         return " ".join(remarks)
 
 
-def _with_new_words(hit: Hit) -> list[Hit]:
+def with_new_words(hit: Hit) -> list[Hit]:
     """The other messages that have more words of the query than the same speaker's before them.
 
     Somebody who says the same words again rarely says more, and `recall_read` shows it.
@@ -287,7 +287,7 @@ def _with_new_words(hit: Hit) -> list[Hit]:
     return others
 
 
-def _part_with_match(hit: Hit, length: int) -> str:
+def part_with_match(hit: Hit, length: int) -> str:
     """The snippet, or the part of it that begins shortly before the first match."""
     snippet = hit.snippet
     if len(snippet) > length + 2 and hit.marks:
@@ -297,7 +297,7 @@ def _part_with_match(hit: Hit, length: int) -> str:
     return one_line(snippet, length + 2)
 
 
-def _uri(hit: Hit) -> str:
+def uri(hit: Hit) -> str:
     """The name of what a line shows: a message, or a part of a long one."""
     part = hit.start // SNIPPET_LENGTH
     return f"{hit.conversation_id}#{hit.message_id}+{part}"

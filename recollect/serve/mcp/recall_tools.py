@@ -98,7 +98,7 @@ def recall_timeline(context: Context, project: str, after: str, max_tokens: int)
         )
     if not hits:
         return "Nothing was observed in this period. recall_recent lists the conversations."
-    lines = [_observation_line(hit) for hit in hits]
+    lines = [observation_line(hit) for hit in hits]
     if newest:
         lines.reverse()
     shown = 0
@@ -115,7 +115,7 @@ def recall_timeline(context: Context, project: str, after: str, max_tokens: int)
     return budget.close(f"{omitted} left out: {advice}.")
 
 
-def _observation_line(hit: ObservationHit) -> str:
+def observation_line(hit: ObservationHit) -> str:
     observation = hit.observation
     title = one_line(observation.title, 160)
     return f"{day(observation.created_at)} {observation.type}: {title} [{observation.id}]"

@@ -96,7 +96,7 @@ def parse_address(uri: str) -> Address | None:
     source, separator, rest = uri.partition("://")
     rest, _, query = rest.partition("?")
     id_, _, message = rest.partition("#")
-    start = _parse_start(query)
+    start = parse_start(query)
     if not separator or source not in SOURCES or not id_ or start is None:
         return None
     if message:
@@ -104,7 +104,7 @@ def parse_address(uri: str) -> Address | None:
     return Address(source, identifier(unquote(id_)), message, start)
 
 
-def _parse_start(query: str) -> int | None:
+def parse_start(query: str) -> int | None:
     """The value of `start` in the query of a URI, 0 without one; None if the query is invalid."""
     try:
         parameters = parse_qs(query, strict_parsing=bool(query), max_num_fields=1)
@@ -173,15 +173,15 @@ def read_resource(context: Context, uri: str, everything: bool) -> Resource | No
     """A conversation or item; None if the URI leads to nothing that the client may read."""
     if uri == MEDIA_TYPES_URI and everything:
         return Resource(_media_types(context), JSON)
-    address = _parse_conversation_uri(uri) or parse_address(uri)
+    address = parse_conversation_uri(uri) or parse_address(uri)
     if address is None or not (everything or address.source == CHATS):
         return None
     try:
         with context.library() as library:
             if address.source == CHATS:
-                start = _start_of(library, address)
-                return Resource(_conversation_markdown(context, library, address.id, start))
-            return Resource(_item_markdown(library, address))
+                start = start_of(library, address)
+                return Resource(conversation_markdown(context, library, address.id, start))
+            return Resource(item_markdown(library, address))
     except (NotFound, ToolError):
         return None
 
@@ -198,7 +198,7 @@ def _media_types(context: Context) -> str:
     return json.dumps({"types": types, "suggested": suggested})
 
 
-def _item_markdown(library: Library, address: Address) -> str:
+def item_markdown(library: Library, address: Address) -> str:
     """A note, media item, character or prompt."""
     retrieval = Retrieval(
         mode="full", max_tokens=PART_LENGTH // CHARS_PER_TOKEN, offset=address.start
@@ -231,7 +231,7 @@ def conversation_uri(conversation: str, start: int = 0) -> str:
     return uri
 
 
-def _parse_conversation_uri(uri: str) -> Address | None:
+def parse_conversation_uri(uri: str) -> Address | None:
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -239,13 +239,13 @@ def _parse_conversation_uri(uri: str) -> Address | None:
     if (parts.scheme, parts.netloc.lower()) != (SCHEME, HOST) or "/" in parts.path[1:]:
         return None
     conversation = unquote(parts.path.removeprefix("/"))
-    start = _parse_start(parts.query)
+    start = parse_start(parts.query)
     if not conversation or start is None:
         return None
     return Address(CHATS, conversation, start=start)
 
 
-def _start_of(library: Library, address: Address) -> int:
+def start_of(library: Library, address: Address) -> int:
     """The position to start at: the message the address names, if it names one."""
     if library.summary(address.id).kind != CONVERSATION:
         raise NotFound(address.id)
@@ -254,9 +254,7 @@ def _start_of(library: Library, address: Address) -> int:
     return library.view(address.id, around=address.message, limit=1).start
 
 
-def _conversation_markdown(
-    context: Context, library: Library, conversation: str, start: int
-) -> str:
+def conversation_markdown(context: Context, library: Library, conversation: str, start: int) -> str:
     view = library.view(conversation, start=start, limit=MESSAGES_AT_ONCE)
     label = library.label(view.document.id, view.document.title)
     parts = [_heading(view, label)]

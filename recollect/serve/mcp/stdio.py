@@ -55,7 +55,7 @@ examples:
 # -- the command ---
 
 
-def _parse_list(value: str) -> list[str]:
+def parse_list(value: str) -> list[str]:
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
@@ -69,12 +69,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "--toolsets": {
         "metavar": "A,B",
-        "type": _parse_list,
+        "type": parse_list,
         "help": f"only these toolsets: {', '.join(TOOLSETS)}, default, all",
     },
     "--tools": {
         "metavar": "A,B",
-        "type": _parse_list,
+        "type": parse_list,
         "help": "only these tools, or these in addition to --toolsets",
     },
     "--read-only": {"action": "store_true", "default": False, "help": "no tools that write"},
@@ -234,7 +234,7 @@ class Connection:
             if line is None:
                 raise RpcError(
                     INVALID_REQUEST,
-                    f"Invalid request: a message may have at most {_max_line_bytes():,} bytes",
+                    f"Invalid request: a message may have at most {max_line_bytes():,} bytes",
                 )
             message = decode(line)
             if is_slow(message):
@@ -332,14 +332,14 @@ def read_lines(read: Callable[[int], bytes]) -> Iterator[bytes | None]:
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             line += end
-            if is_too_long or _exceeds_limit(line):
+            if is_too_long or exceeds_limit(line):
                 yield None
             elif line.strip():
                 yield bytes(line)
             line.clear()
             is_too_long = False
         line += rest
-        if _exceeds_limit(line):
+        if exceeds_limit(line):
             line.clear()
             is_too_long = True
     if is_too_long:
@@ -348,11 +348,11 @@ def read_lines(read: Callable[[int], bytes]) -> Iterator[bytes | None]:
         yield bytes(line)
 
 
-def _exceeds_limit(line: bytearray) -> bool:
-    return len(line) > CHUNK_BYTES and len(line) > _max_line_bytes()
+def exceeds_limit(line: bytearray) -> bool:
+    return len(line) > CHUNK_BYTES and len(line) > max_line_bytes()
 
 
-def _max_line_bytes() -> int:
+def max_line_bytes() -> int:
     from recollect.settings import LIMITS  # not needed for the short lines of most sessions
 
     return LIMITS.mcp_line_bytes

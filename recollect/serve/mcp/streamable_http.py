@@ -106,9 +106,9 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = Caller(scope)
         if scope["method"] == "DELETE":
-            response = await _end_session(caller)
+            response = await end_session(caller)
         else:
-            response = await _answer_post(caller, receive)
+            response = await answer_post(caller, receive)
         await response(scope, receive, send)
 
 
@@ -135,18 +135,18 @@ for _path in PATHS:
 # -- sessions ---
 
 
-async def _end_session(caller: Caller) -> Response:
+async def end_session(caller: Caller) -> Response:
     version, key = caller.headers.get(VERSION_HEADER), caller.session_key
     if version in STATELESS_VERSIONS:
         raise Problem(405, "In this protocol version every request is a POST.")
     if version is not None and version not in HANDSHAKE_VERSIONS:
-        return _error_answer(None, unsupported_version(version))
+        return error_answer(None, unsupported_version(version))
     if key is None:
         raise Problem(
             400,
             f"Send the session id from the answer to initialize in the header {SESSION_HEADER}.",
         )
-    await _find_session(caller, key)
+    await find_session(caller, key)
     await asyncio.to_thread(caller.server.sessions.end, caller.user, key)
     for (user, session, _), cancel in list(caller.server.running.items()):
         if (user, session) == (caller.user, key):
@@ -154,14 +154,14 @@ async def _end_session(caller: Caller) -> Response:
     return Response(status_code=200)
 
 
-async def _find_session(caller: Caller, key: str) -> Session:
+async def find_session(caller: Caller, key: str) -> Session:
     session = await asyncio.to_thread(caller.server.sessions.get, caller.user, key)
     if session is None:
         raise Problem(404, "There is no such session. Start one with initialize.")
     return session
 
 
-async def _start_session(caller: Caller, message: Any, dispatcher: Dispatcher) -> dict[str, str]:
+async def start_session(caller: Caller, message: Any, dispatcher: Dispatcher) -> dict[str, str]:
     """Start a session with what `initialize` negotiated. Returns the header that names it."""
     config = parse_preferences(params_of(message).get("config"))
     state = SessionState(
@@ -180,24 +180,24 @@ async def _start_session(caller: Caller, message: Any, dispatcher: Dispatcher) -
 # -- POST ---
 
 
-async def _answer_post(caller: Caller, receive: Receive) -> Response:
-    accepts = _accepted_types(caller.headers)
+async def answer_post(caller: Caller, receive: Receive) -> Response:
+    accepts = accepted_types(caller.headers)
     message: Any = None
     try:
-        message = decode(await _read_body(receive))
+        message = decode(await read_body(receive))
         stateless = check_era(message, caller.headers)
     except RpcError as error:
-        return _error_answer(request_id_of(message), error)
+        return error_answer(request_id_of(message), error)
     method = message.get("method") if isinstance(message, dict) else None
     is_initialize = method == "initialize" and not stateless
     if caller.session_key is not None and not is_initialize:
         if stateless:
             caller.own_key = caller.session_key
         else:
-            caller.session = await _find_session(caller, caller.session_key)
+            caller.session = await find_session(caller, caller.session_key)
     caller.take_session_argument(message)
     if isinstance(method, str) and "id" not in message:
-        _take_notification(caller, method, params_of(message))
+        take_notification(caller, method, params_of(message))
         return Response(status_code=202)
     dispatcher = _dispatcher(caller, stateless)
     if is_slow(message):
@@ -207,14 +207,14 @@ async def _answer_post(caller: Caller, receive: Receive) -> Response:
         return Response(status_code=202)
     headers = {}
     if is_initialize and "result" in answer:
-        headers = await _start_session(caller, message, dispatcher)
-    status = _status_of(answer, stateless)
+        headers = await start_session(caller, message, dispatcher)
+    status = status_of(answer, stateless)
     if accepts.json or status != 200:
         return Response(encode_json(answer), status, headers, JSON)
     return Response(_event(answer), 200, {**STREAM_HEADERS, **headers}, EVENT_STREAM)
 
 
-def _accepted_types(headers: Headers) -> AcceptedTypes:
+def accepted_types(headers: Headers) -> AcceptedTypes:
     """Raises Problem if the request is no JSON, or accepts no answer."""
     content_type = headers.get("content-type") or ""
     if content_type.partition(";")[0].strip().lower() != JSON:
@@ -225,7 +225,7 @@ def _accepted_types(headers: Headers) -> AcceptedTypes:
     return accepts
 
 
-def _take_notification(caller: Caller, method: str, params: dict[str, Any]) -> None:
+def take_notification(caller: Caller, method: str, params: dict[str, Any]) -> None:
     """Only cancellations matter."""
     request_id = params.get("requestId")
     if method == "notifications/cancelled" and caller.session is not None and is_id(request_id):
@@ -242,7 +242,7 @@ def _dispatcher(caller: Caller, stateless: bool) -> Dispatcher:
     catalog = caller.catalog
     if stateless:
         return Dispatcher(catalog)
-    version = _single_header(caller.headers, VERSION_HEADER) or ""
+    version = single_header(caller.headers, VERSION_HEADER) or ""
     client = ""
     if caller.session is not None:
         state = caller.session.state
@@ -253,7 +253,7 @@ def _dispatcher(caller: Caller, stateless: bool) -> Dispatcher:
     return Dispatcher(catalog, version or BATCH_VERSION, client)
 
 
-async def _read_body(receive: Receive) -> bytes:
+async def read_body(receive: Receive) -> bytes:
     parts = []
     while True:
         event = await receive()
@@ -264,7 +264,7 @@ async def _read_body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def _status_of(answer: Json, stateless: bool) -> int:
+def status_of(answer: Json, stateless: bool) -> int:
     """The HTTP status of an answer. In the handshake era most errors have the status 200."""
     if isinstance(answer, dict) and "error" in answer:
         code = answer["error"]["code"]
@@ -273,7 +273,7 @@ def _status_of(answer: Json, stateless: bool) -> int:
     return 200
 
 
-def _error_answer(request_id: Any, error: RpcError) -> Response:
+def error_answer(request_id: Any, error: RpcError) -> Response:
     body = encode_json(error_response(request_id, error))
     return Response(body, _STATUSES[error.code], media_type=JSON)
 
@@ -287,30 +287,30 @@ def _event(message: Json) -> bytes:
 
 def check_era(message: Any, headers: Headers) -> bool:
     """Whether a message belongs to the stateless era. Raises RpcError if it fits neither era."""
-    version = _single_header(headers, VERSION_HEADER)
+    version = single_header(headers, VERSION_HEADER)
     is_handshake_version = version is None or version in HANDSHAKE_VERSIONS
     if isinstance(message, list):
-        if not is_handshake_version or any(map(_is_stateless_message, message)):
+        if not is_handshake_version or any(map(is_stateless_message, message)):
             raise RpcError(INVALID_REQUEST, "This protocol version does not support batches")
         return False
-    if is_handshake_version and not _is_stateless_message(message):
+    if is_handshake_version and not is_stateless_message(message):
         return False
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         raise RpcError(INVALID_REQUEST, "Invalid request: post one request or notification")
     if "id" in message:
-        _compare_headers(message, headers, version)
+        compare_headers(message, headers, version)
     elif version not in STATELESS_VERSIONS:
         raise unsupported_version(version or "")
     return True
 
 
-def _is_stateless_message(message: Any) -> bool:
+def is_stateless_message(message: Any) -> bool:
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         return False
     return is_stateless(message["method"], params_of(message))
 
 
-def _compare_headers(message: dict[str, Any], headers: Headers, version: str | None) -> None:
+def compare_headers(message: dict[str, Any], headers: Headers, version: str | None) -> None:
     method, params = message["method"], params_of(message)
     meta = meta_of(params)
     if VERSION_KEY not in meta or CAPABILITIES_KEY not in meta:
@@ -326,11 +326,11 @@ def _compare_headers(message: dict[str, Any], headers: Headers, version: str | N
         (METHOD_HEADER, method, "the method"),
         (NAME_HEADER, name, f"'{name_param}'"),
     ):
-        value = _single_header(headers, header)
+        value = single_header(headers, header)
         if header == NAME_HEADER:
             if name is None:
                 continue
-            value = _decode_header(value)
+            value = decode_header(value)
         if value is None or value != expected:
             raise RpcError(
                 HEADER_MISMATCH, f"The header {header} does not match {part} in the body"
@@ -341,7 +341,7 @@ def _compare_headers(message: dict[str, Any], headers: Headers, version: str | N
         raise RpcError(METHOD_NOT_FOUND, "Method not found: initialize")
 
 
-def _single_header(headers: Headers, name: str) -> str | None:
+def single_header(headers: Headers, name: str) -> str | None:
     """The value of a header, without surrounding whitespace. Raises RpcError if it occurs twice."""
     values = headers.getlist(name)
     if len(values) > 1:
@@ -351,7 +351,7 @@ def _single_header(headers: Headers, name: str) -> str | None:
     return values[0].strip()
 
 
-def _decode_header(value: str | None) -> str | None:
+def decode_header(value: str | None) -> str | None:
     """A header's value, which may be encoded in base64; None if it is encoded incorrectly."""
     match = _BASE64.fullmatch(value or "")
     if match is None:
@@ -465,7 +465,7 @@ class CallAnswer(Response):
     def _json_response(self) -> Response:
         if self._answer is None:
             return Response(status_code=202)
-        status = _status_of(self._answer, self._is_stateless)
+        status = status_of(self._answer, self._is_stateless)
         headers = {"Retry-After": "1"} if status == 429 else {}
         return Response(encode_json(self._answer), status, headers, JSON)
 

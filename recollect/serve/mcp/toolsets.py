@@ -441,7 +441,7 @@ KNOWLEDGE = Toolset(
 )
 
 
-def _search_tool(source: str, description: str, query: Any = None, **options: Any) -> Tool:
+def search_tool(source: str, description: str, query: Any = None, **options: Any) -> Tool:
     return Tool(
         f"{source}_search",
         description,
@@ -454,7 +454,7 @@ def _search_tool(source: str, description: str, query: Any = None, **options: An
     )
 
 
-def _get_tool(source: str, description: str, **properties: Any) -> Tool:
+def get_tool(source: str, description: str, **properties: Any) -> Tool:
     """The first property is the id."""
     return Tool(
         f"{source}_get",
@@ -470,8 +470,8 @@ SOURCES = Toolset(
     "recollect.serve.mcp.knowledge_tools",
     "knowledge",
     (
-        _search_tool("notes", "Search the user's notes."),
-        _get_tool("notes", "A note, or part of it.", note_id=string(), retrieval=_RETRIEVAL),
+        search_tool("notes", "Search the user's notes."),
+        get_tool("notes", "A note, or part of it.", note_id=string(), retrieval=_RETRIEVAL),
         Tool(
             "notes_write",
             "Create a note, or change the given fields of note_id. With version it fails if the "
@@ -486,8 +486,8 @@ SOURCES = Toolset(
             note_id=string(),
             version=integer(None, 1),
         ),
-        _search_tool("media", "Search documents, pages, recordings and images."),
-        _get_tool(
+        search_tool("media", "Search documents, pages, recordings and images."),
+        get_tool(
             "media", "The text of a media item, or part of it.", media_id=_ID, retrieval=_RETRIEVAL
         ),
         Tool(
@@ -501,8 +501,8 @@ SOURCES = Toolset(
             max_tokens=_MAX_TOKENS,
             offset=integer(0, 0),
         ),
-        _search_tool("chats", "Search messages and titles of chats."),
-        _get_tool(
+        search_tool("chats", "Search messages and titles of chats."),
+        get_tool(
             "chats",
             "The messages of a chat, page by page.",
             conversation_id=string(),
@@ -510,15 +510,15 @@ SOURCES = Toolset(
             page_size=integer(50, 1, 200),
             retrieval=_RETRIEVAL,
         ),
-        _search_tool(
+        search_tool(
             "characters",
             "Search character cards by text or tags.",
             {"anyOf": [string(), STRINGS]},
             checked_later=("query",),
         ),
-        _get_tool("characters", "The fields of a character card.", character_id=_ID),
-        _search_tool("prompts", "Search the user's saved prompts."),
-        _get_tool("prompts", "The fields of a prompt.", prompt_id_or_name=string()),
+        get_tool("characters", "The fields of a character card.", character_id=_ID),
+        search_tool("prompts", "Search the user's saved prompts."),
+        get_tool("prompts", "The fields of a prompt.", prompt_id_or_name=string()),
     ),
 )
 
