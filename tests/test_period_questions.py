@@ -11,7 +11,7 @@ import recollect
 from recollect.errors import SearchTimeout
 from recollect.language.queries.query import parse_query
 from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search.queries.period_questions import as_period
+from recollect.search.queries.query_reading import as_period
 
 NOW = datetime(2026, 3, 12, 10, tzinfo=UTC)  # a Thursday
 MESSAGES = {

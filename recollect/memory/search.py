@@ -29,9 +29,8 @@ from recollect.search.engine import Search, interpret_query, search
 from recollect.search.evidence import UNRELATED
 from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.long_queries import parse_any_length
-from recollect.search.queries.period_questions import as_period
 from recollect.search.queries.query_filter import has_words, narrow_filter
-from recollect.search.queries.query_reading import resolve_ambiguity
+from recollect.search.queries.query_reading import as_period, resolve_ambiguity
 from recollect.search.remarks import note_unknown_names
 from recollect.search.results import Ranking
 from recollect.store.audience import visible_store

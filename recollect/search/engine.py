@@ -39,9 +39,8 @@ from recollect.search.queries.interpretation import (
     require_vector,
     stored_meaning,
 )
-from recollect.search.queries.period_questions import period_remark
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
-from recollect.search.queries.query_reading import read_query
+from recollect.search.queries.query_reading import period_remark, read_query
 from recollect.search.queries.terms import RankingQuery, any_term, own_terms
 from recollect.search.remarks import Remarks, note_unknown_names
 from recollect.search.results import Ranking, make_hit, merge_copies

@@ -24,7 +24,7 @@ from recollect.model.documents import Json
 from recollect.model.search import Hit, Page, SearchOptions
 from recollect.search.deadline import NOTE as INCOMPLETE
 from recollect.search.evidence import UNRELATED
-from recollect.search.queries.period_questions import BY_TIME, as_period
+from recollect.search.queries.query_reading import BY_TIME, as_period
 from recollect.search.snippets import snippet
 from recollect.serve import links
 from recollect.serve.console.forms import FIELD_LABELS
