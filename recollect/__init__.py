@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recollect.errors import AmbiguousId, Conflict, InvalidInput, NotFound, RecollectError
     from recollect.knowledge.listing import ConversationList
     from recollect.library import Library
+    from recollect.model.audience import Audience
     from recollect.model.documents import Document, Passage, Summary
     from recollect.model.forgetting import Selection
     from recollect.model.receipts import Receipt
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AmbiguousId",
     "AsyncLibrary",
+    "Audience",
     "Change",
     "Conflict",
     "ConversationList",
@@ -64,6 +66,7 @@ _HOMES = {
     "Library": "library",
     "PersistenceApi": "persistence",
     "open": "places",
+    "Audience": "model.audience",
     "Document": "model.documents",
     "Passage": "model.documents",
     "Summary": "model.documents",

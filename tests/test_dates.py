@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
+from recollect import SearchOptions
 from recollect.language.dates import date_formats, date_in, mentions_day
-from recollect.model.search import SearchOptions
 
 TEXTS = {
     "iso": "We signed the lease on 2023-03-14.",

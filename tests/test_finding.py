@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from limits import no_time, reranker_that_reverses
 from selection import few
 
 import recollect
+from recollect import Filter, Page, SearchOptions
 from recollect.errors import InvalidInput
-from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION, classify
-from recollect.model.search import Filter, Page, SearchOptions
-from recollect.search import candidates, deadline, rerank
-from recollect.settings import LIMITS
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 GARDEN = {
@@ -483,38 +480,6 @@ def test_a_word_that_is_rarely_similar_by_chance_is_meant_even_if_it_is_rare(
 # -- what a query is -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("query", "intent"),
-    [
-        ("rain barrel", KEYWORDS),
-        ("tomatoes", KEYWORDS),
-        ("from", KEYWORDS),
-        ("film festival may", KEYWORDS),
-        ("who waters the tomatoes", QUESTION),
-        ("the barrel I installed", QUESTION),
-        ("barrel?", QUESTION),
-        ("recommend a film", QUESTION),
-        ("src/server.ts", IDENTIFIER),
-        ("ERR_AUTH_FAILED", IDENTIFIER),
-        ("3.12.7", IDENTIFIER),
-        ("AT&T", IDENTIFIER),
-        ("U.S.", IDENTIFIER),
-        ("A/B", IDENTIFIER),
-        ("i/o", IDENTIFIER),
-        ("w/o", KEYWORDS),
-        ("3.5%", IDENTIFIER),
-        ("e.g.", KEYWORDS),
-        ("50%", KEYWORDS),
-        ("2026-03-05", IDENTIFIER),
-        ("getUserName", IDENTIFIER),
-        ("and/or", KEYWORDS),
-        ("50%", KEYWORDS),
-    ],
-)
-def test_a_query_is_a_question_keywords_or_an_identifier(query: str, intent: str) -> None:
-    assert classify(query) == intent
-
-
 @pytest.mark.both_stores
 def test_letters_joined_by_a_slash_are_one_name(library: recollect.Library) -> None:
     add(library, "test", "Is that significant?", "Not yet.", title="The A/B test of the shop")
@@ -621,7 +586,7 @@ def test_the_reranker_changes_the_order_but_not_how_sure_the_search_is(
     for number in range(5):
         add(dinners, f"far{number}", f"The children went to bed early on day {number}.")
     dinners.index()
-    monkeypatch.setattr(rerank, "rerank", lambda question, ranking: ranking[::-1])
+    reranker_that_reverses(monkeypatch)
     pages = [search(dinners, QUESTION_ABOUT_DINNER, rerank=choice) for choice in (False, True)]
     assert ids(pages[0]) == ids(pages[1])[::-1]
     first, second = ((max(hit.score for hit in page.hits), page.weak) for page in pages)
@@ -811,8 +776,7 @@ def test_a_knowledge_search_that_was_stopped_is_marked_as_partial(
     garden: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "partial" not in garden.knowledge.search("tomatoes")
-    monkeypatch.setattr(deadline, "LIMITS", replace(LIMITS, search_cpu_seconds=-1.0))
-    monkeypatch.setattr(candidates, "_CHARACTERS_AT_ONCE", 1)
+    no_time(monkeypatch)
     answer = garden.knowledge.search("tomatoes", mode="text")
     assert answer["partial"] is True
     assert "was stopped" in answer["note"]
@@ -821,8 +785,7 @@ def test_a_knowledge_search_that_was_stopped_is_marked_as_partial(
 def test_a_page_of_conversations_that_was_stopped_is_not_exact(
     garden: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadline, "LIMITS", replace(LIMITS, search_cpu_seconds=-1.0))
-    monkeypatch.setattr(candidates, "_CHARACTERS_AT_ONCE", 1)
+    no_time(monkeypatch)
     page = search(garden, "tomatoes", mode="text", group="conversation")
     assert (page.partial, page.exact) == (True, False)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import recollect
+from recollect import Audience, SearchOptions
 from recollect.errors import InvalidInput
-from recollect.model.audience import Audience
-from recollect.model.search import SearchOptions
 
 TEXTS = {
     "mulch": "Tomatoes with mulch and compost.",

@@ -19,19 +19,16 @@ import pytest
 from numpy.typing import NDArray
 
 import recollect
+from recollect import Document, Filter, Library, Page, Passage, SearchOptions, Selection
 from recollect.capture.agents import Session, SessionItem
 from recollect.index import background as background_module
 from recollect.index import refresh as refreshing
 from recollect.index.refresh import has_work, refresh
 from recollect.knowledge.api import Knowledge
-from recollect.library import Library
 from recollect.memory import background_jobs
 from recollect.memory import backlog as observing
 from recollect.memory.api import Memory
-from recollect.model.documents import Document, Passage
-from recollect.model.forgetting import Selection
 from recollect.model.kinds import OBSERVATION
-from recollect.model.search import Filter, Page, SearchOptions
 from recollect.models import embeddings as models
 from recollect.models import onnx, static
 from recollect.models.static import StaticModel

@@ -10,9 +10,9 @@ import pytest
 from selection import few
 
 import recollect
+from recollect import Filter, SearchOptions
 from recollect.errors import InvalidInput
 from recollect.language.queries.query import parse_query
-from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import distinctive_words
 from recollect.settings import LIMITS
 

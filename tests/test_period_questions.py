@@ -8,9 +8,9 @@ import pytest
 from selection import few
 
 import recollect
+from recollect import Filter, Page, SearchOptions
 from recollect.errors import SearchTimeout
 from recollect.language.queries.query import parse_query
-from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.queries.query_reading import as_period
 
 NOW = datetime(2026, 3, 12, 10, tzinfo=UTC)  # a Thursday

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from query_text import unparse
 
 from recollect.errors import InvalidInput
+from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION, classify, is_statement
 from recollect.language.queries.query import (
     MalformedQuery,
     Query,
@@ -463,3 +464,67 @@ def test_words_without_operators_are_plain_and_unchanged(texts: list[str], space
     assert (query.plain, query.literal, query.fields) == (True, False, Fields())
     assert [word.text for word in words(query.node)] == texts
     assert {word.text for word in content_words(query.node)} <= set(texts)
+
+
+@pytest.mark.parametrize(
+    ("query", "intent"),
+    [
+        ("rain barrel", KEYWORDS),
+        ("tomatoes", KEYWORDS),
+        ("from", KEYWORDS),
+        ("film festival may", KEYWORDS),
+        ("who waters the tomatoes", QUESTION),
+        ("the barrel I installed", QUESTION),
+        ("barrel?", QUESTION),
+        ("recommend a film", QUESTION),
+        ("src/server.ts", IDENTIFIER),
+        ("ERR_AUTH_FAILED", IDENTIFIER),
+        ("3.12.7", IDENTIFIER),
+        ("AT&T", IDENTIFIER),
+        ("U.S.", IDENTIFIER),
+        ("A/B", IDENTIFIER),
+        ("i/o", IDENTIFIER),
+        ("w/o", KEYWORDS),
+        ("3.5%", IDENTIFIER),
+        ("e.g.", KEYWORDS),
+        ("50%", KEYWORDS),
+        ("2026-03-05", IDENTIFIER),
+        ("getUserName", IDENTIFIER),
+        ("and/or", KEYWORDS),
+        ("50%", KEYWORDS),
+    ],
+)
+def test_a_query_is_a_question_keywords_or_an_identifier(query: str, intent: str) -> None:
+    assert classify(query) == intent
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my dog ate the whole cake",
+        "a better handle on my",
+        "I have been trying to keep the lemon tree alive over the winter.",
+        "Could not find a version that satisfies the requirement",
+        "Cannot connect to the Docker daemon. Is the docker daemon running?",
+        "was thinking of organizing my",
+        "Konnte nicht gefunden werden, weil der Server nicht antwortet",
+    ],
+)
+def test_a_sentence_is_a_statement(text: str) -> None:
+    assert is_statement(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what my dog ate",
+        "my dog ate the whole cake?",
+        "suggest a cake for my dog",
+        "dog cake",
+        "Where is the cake? My dog is here.",
+        "why not bake a cake for my dog",
+        "what not to give a dog to eat",
+    ],
+)
+def test_questions_requests_and_keywords_are_not_statements(text: str) -> None:
+    assert not is_statement(text)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect.model.audience import Audience
-from recollect.model.search import Filter, Page, SearchOptions
+from recollect import Audience, Filter, Page, SearchOptions
 from recollect.search import deadline
 from recollect.search.passages import ranked_part
 from recollect.search.queries.terms import Term

@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from limits import few_candidates, few_counted, no_model, seal
 
 import recollect
-from recollect.errors import InvalidInput, NotFound, RecollectError
-from recollect.model.search import Filter, Hit, Page, SearchOptions
-from recollect.models import embeddings
-from recollect.search import candidates
-from recollect.store.sqlite import sealing
+from recollect import Filter, Hit, Page, SearchOptions
+from recollect.errors import InvalidInput, NotFound
 
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)  # a Wednesday
 # Without vectors, with vectors, and with vectors and sealed volumes, which only SQLite has.
@@ -71,12 +69,6 @@ def message(
 
 def ids(page: Page) -> list[str]:
     return [hit.message_id for hit in page.hits]
-
-
-def seal(library: recollect.Library, monkeypatch: pytest.MonkeyPatch, smallest: int = 3) -> None:
-    """Make sealed volumes, which normally need more messages, and vectors."""
-    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", smallest)
-    library.index()
 
 
 def bring_to(state: str, library: recollect.Library, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -601,7 +593,7 @@ def test_a_message_of_the_period_in_a_question_is_found_among_many_other_matches
     library.add_conversation("knives", "", messages=others)
     library.add_conversation("smoker", "", messages=[message("x", "I bought a smoker.", days=10)])
     bring_to(state, library, monkeypatch)
-    monkeypatch.setattr(candidates, "CANDIDATES", 5)
+    few_candidates(monkeypatch, 5)
     query = "What did I buy for the kitchen 10 days ago?"
     page = library.search(query, options=SearchOptions(now=NOW))
     assert "x" in ids(page)
@@ -665,7 +657,7 @@ def test_matches_that_are_not_ranked_are_counted_and_on_the_last_pages(
 def test_the_order_of_hits_does_not_depend_on_the_page_size(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 10)
+    few_candidates(monkeypatch, 10)
     add_many(library, 160)
     bring_to(state, library, monkeypatch)
     small = [h.message_id for h in all_hits(library, "walrus", 5, now=NOW)]
@@ -704,7 +696,7 @@ def test_the_total_is_the_number_of_hits_on_all_pages(library: recollect.Library
 def test_paging_through_conversations_returns_each_once(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 10)
+    few_candidates(monkeypatch, 10)
     add_many(library, 160)
     hits = all_hits(library, "walrus", 5, group="conversation")
     assert len({h.conversation_id for h in hits}) == len(hits)
@@ -717,7 +709,7 @@ def test_paging_through_conversations_returns_each_once(
 def test_the_number_of_conversations_is_the_same_on_every_page(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 10)
+    few_candidates(monkeypatch, 10)
     add_many(library, 400)
     if mode == "both":
         library.index()
@@ -738,7 +730,7 @@ def test_the_number_of_conversations_is_the_same_on_every_page(
 def test_the_number_of_conversations_for_a_question_is_a_minimum(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 10)
+    few_candidates(monkeypatch, 10)
     add_many(library, 400)
     library.index()
     options = SearchOptions(limit=5, group="conversation", now=NOW)
@@ -750,8 +742,8 @@ def test_the_number_of_conversations_for_a_question_is_a_minimum(
 def test_the_number_of_conversations_is_a_minimum_if_too_many_messages_match(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 10)
-    monkeypatch.setattr(candidates, "_COUNTED_MATCHES", 150)
+    few_candidates(monkeypatch, 10)
+    few_counted(monkeypatch, 150)
     add_many(library, 400)
     options = SearchOptions(mode="text", limit=5, group="conversation", now=NOW)
     first = library.search("walrus", options=options)
@@ -820,7 +812,7 @@ def test_messages_with_the_same_text_are_one_hit_with_a_count_of_copies(
 def test_copies_of_a_hit_do_not_appear_on_later_pages(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 10)
+    few_candidates(monkeypatch, 10)
     messages = [
         message(f"m{n}", f"walrus and quite some other words, number {n}", days=n)
         for n in range(30)
@@ -958,7 +950,7 @@ def test_a_concept_search_returns_only_conversations_with_every_concept(
 def test_a_conversation_with_every_concept_is_found_among_many_with_only_one(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 10)
+    few_candidates(monkeypatch, 10)
     library.add_conversation(
         "both",
         messages=[
@@ -975,7 +967,7 @@ def test_a_conversation_with_every_concept_is_found_among_many_with_only_one(
 def test_conversations_with_two_frequent_concepts_are_all_found_once(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 10)
+    few_candidates(monkeypatch, 10)
     filler = "a long story about very many other things " * 3
     for n in range(20):
         library.add_conversation(f"a{n}", messages=[message(f"a{n}", f"walrus w{n}")])
@@ -1033,11 +1025,7 @@ def test_a_remark_on_several_concepts_is_made_once(
 ) -> None:
     library.add_conversation("c", messages=[message("a", "a walrus and an invoice")])
     library.index()
-
-    def unavailable(name: str, state: bytes | None) -> None:
-        raise RecollectError("The model is gone.")
-
-    monkeypatch.setattr(embeddings, "load_model", unavailable)
+    no_model(monkeypatch)
     assert library.search(["walrus", "invoice"]).note.count("The model is gone.") == 1
 
 
@@ -1210,7 +1198,7 @@ def test_related_messages_are_not_called_unrelated(
 def test_no_page_of_related_messages_contains_the_message_itself(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 5)
+    few_candidates(monkeypatch, 5)
     library.add_conversation(
         "c1", messages=[message(f"m{n}", f"walrus w{n}", days=n) for n in range(40)]
     )
@@ -1299,7 +1287,7 @@ def test_parentheses_in_a_question_are_punctuation(library: recollect.Library) -
 def test_vector_mode_never_falls_back_to_words(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates, "CANDIDATES", 5)
+    few_candidates(monkeypatch, 5)
     add_many(library, 40)
     library.index()
     hits = all_hits(library, "walrus", 3, mode="vector", now=NOW)

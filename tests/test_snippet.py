@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
+from recollect import SearchOptions
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word, words
-from recollect.model.search import SearchOptions
 from recollect.search.snippets import fold, snippet
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.language.queries.intent import is_statement
-from recollect.model.search import SearchOptions
+from recollect import SearchOptions
 
 SENTENCE = "I have been trying to keep the lemon tree alive over the winter."
 # They have more of the words, are by the user, and are newer.
@@ -98,38 +97,6 @@ def test_a_question_finds_its_answer_before_the_same_question(library: recollect
         "told", messages=[{"id": "told", "role": "user", "content": "My dog's name is Biscuit."}]
     )
     assert first(library, "What is the name of my dog?") == "told"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "my dog ate the whole cake",
-        "a better handle on my",
-        SENTENCE,
-        "Could not find a version that satisfies the requirement",
-        "Cannot connect to the Docker daemon. Is the docker daemon running?",
-        "was thinking of organizing my",
-        "Konnte nicht gefunden werden, weil der Server nicht antwortet",
-    ],
-)
-def test_a_sentence_is_a_statement(text: str) -> None:
-    assert is_statement(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "what my dog ate",
-        "my dog ate the whole cake?",
-        "suggest a cake for my dog",
-        "dog cake",
-        "Where is the cake? My dog is here.",
-        "why not bake a cake for my dog",
-        "what not to give a dog to eat",
-    ],
-)
-def test_questions_requests_and_keywords_are_not_statements(text: str) -> None:
-    assert not is_statement(text)
 
 
 def test_by_meaning_alone_the_words_do_not_count(library: recollect.Library, mode: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect import Document, Passage, Selection
 from recollect.index.refresh import _texts
 from recollect.knowledge.results import _text_around
 from recollect.language.queries.query import parse
@@ -18,8 +19,6 @@ from recollect.language.symbols import (
 )
 from recollect.language.text import for_model, indexable, printable, tokens
 from recollect.memory.observe.exchanges import split_exchanges
-from recollect.model.documents import Document, Passage
-from recollect.model.forgetting import Selection
 from recollect.search.foreign import Needle
 from recollect.search.snippets import best_match, excerpt_at, first_match, snippet_at
 from recollect.store.values import Unembedded

@@ -6,8 +6,8 @@ import pytest
 from texts import add_texts
 
 import recollect
+from recollect import SearchOptions
 from recollect.language.text import transcriptions, with_umlauts
-from recollect.model.search import SearchOptions
 
 TEXTS = {
     "umlaut": "Frau Müller hat angerufen.",

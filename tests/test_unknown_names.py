@@ -8,8 +8,7 @@ import pytest
 from selection import few
 
 import recollect
-from recollect.model.audience import Audience
-from recollect.model.search import Filter, SearchOptions
+from recollect import Audience, Filter, SearchOptions
 
 NO_PROJECT = "No message is in a project named “nope”. Projects: work, garden."
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from limits import few_counted_for_agents
 
-from recollect.library import Library
-from recollect.model.audience import Audience
-from recollect.model.search import SearchOptions
-from recollect.store import audience as audience_view
+from recollect import Audience, Library, SearchOptions
 
 AGENT = Audience.AGENT_HIDDEN
 SECRET_TEXT = "launch quagga launch"
@@ -122,6 +120,6 @@ def test_a_search_for_several_concepts_does_not_find_human_only_messages(
 def test_visible_matches_are_counted_up_to_a_limit(
     launches: Library, monkeypatch: pytest.MonkeyPatch, limit: int, total: int, exact: bool
 ) -> None:
-    monkeypatch.setattr(audience_view, "MAX_COUNTED", limit)
+    few_counted_for_agents(monkeypatch, limit)
     page = launches.match_expression("launch", limit=1, audience=AGENT)
     assert (page.total, page.exact) == (total, exact)

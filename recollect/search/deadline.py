@@ -56,46 +56,47 @@ class PartialStore(StoreView):
         super().__init__(store)
         self.deadline = deadline
 
-    def attempt(self, step: str, run: Callable[[], T], default: T) -> T:
+    def attempt(self, step: str, default: T, run: Callable[..., T], *arguments: Any) -> T:
         """The result of a step; `default` if it or an earlier one of its kind took too long."""
         if step in self.deadline.stopped_steps:
             return default
         try:
-            return run()
+            return run(*arguments)
         except SearchTimeout:
             self.deadline.stopped_steps.add(step)
             self.deadline.was_missed = True
             return default
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        return self.attempt("match", lambda: self._store.match(node, filter, limit), [])
+        return self.attempt("match", [], self._store.match, node, filter, limit)
 
     def has_match(self, node: Node, filter: Filter) -> bool:
-        return self.attempt("match", lambda: self._store.has_match(node, filter), False)
+        return self.attempt("match", False, self._store.has_match, node, filter)
 
     def satisfies(self, node: Node, filter: Filter) -> bool:
         """Whether any message satisfies a query exactly.
 
         If that takes too long, messages with any of its words may still be found in time.
         """
-        return self.attempt("satisfies", lambda: bool(self._store.match(node, filter, 1)), False)
+        matches: list[int] = self.attempt("satisfies", [], self._store.match, node, filter, 1)
+        return bool(matches)
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        return self.attempt("count", lambda: self._store.count(node, filter), (0, False))
+        return self.attempt("count", (0, False), self._store.count, node, filter)
 
     def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         if node is None:
             return self._store.match_times(node, filter)
-        matches = self.attempt("match_times", lambda: self._store.match_times(node, filter), None)
+        matches = self.attempt("match_times", None, self._store.match_times, node, filter)
         if matches is None:
             matches = TimedMatches.of(self.change_times(self.match(node, filter, _MOST_SORTED)))
         return matches
 
     def title_matches(self, words: Sequence[Word]) -> list[int]:
-        return self.attempt("title_matches", lambda: self._store.title_matches(words), [])
+        return self.attempt("title_matches", [], self._store.title_matches, words)
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
-        result = self.attempt("frequencies", lambda: self._store.frequencies(nodes), None)
+        result = self.attempt("frequencies", None, self._store.frequencies, nodes)
         if result is None:  # a word that takes too long to count is frequent, and not missing
             size = self._store.size()
             return [size] * len(nodes), size
@@ -103,27 +104,25 @@ class PartialStore(StoreView):
 
     def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
         same: list[tuple[str, ...]] = [(word,) for word in words]
-        return self.attempt("variants", lambda: self._store.variants(words, language), same)
+        return self.attempt("variants", same, self._store.variants, words, language)
 
     def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
         nothing: dict[str, list[str]] = {part: [] for part in parts}
-        return self.attempt("variants", lambda: self._store.words_containing(parts), nothing)
+        return self.attempt("variants", nothing, self._store.words_containing, parts)
 
     def known_words(self, words: Sequence[str]) -> set[str]:
-        return self.attempt("known_words", lambda: self._store.known_words(words), set())
+        return self.attempt("known_words", set(), self._store.known_words, words)
 
     def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        return self.attempt("previous", lambda: self._store.previous_passages(keys), [])
+        return self.attempt("previous", [], self._store.previous_passages, keys)
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
-        return self.attempt("text_scores", lambda: self._store.text_scores(node, keys), {})
+        return self.attempt("text_scores", {}, self._store.text_scores, node, keys)
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
     ) -> list[tuple[int, float]]:
-        return self.attempt(
-            "nearest", lambda: self._store.nearest(space, vector, filter, limit), []
-        )
+        return self.attempt("nearest", [], self._store.nearest, space, vector, filter, limit)
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
-        return self.attempt("cosines", lambda: self._store.cosines(space, vector, keys), {})
+        return self.attempt("cosines", {}, self._store.cosines, space, vector, keys)
