@@ -2,11 +2,9 @@
 
 The messages of a request are saved before they are sent to the model, and the answer when it has
 arrived. A request belongs to the conversation that its session names, or else to the one with the
-response or the history that it continues (see `Turn`).
+response or the history that it continues.
 
-Messages of OpenAI's chat protocol as passages with ids that identify a conversation.
-
-The protocol has no conversations: a client sends the whole history with every request. The id of a
+OpenAI's chat protocol has no conversations: a client sends the whole history with every request. The id of a
 message is therefore a hash of its content and of everything before it, so that the history of the
 next request leads to what was recorded of the last one. System prompts do not count, because they
 change between requests. An answer that was recorded here has another id than one that a client only
@@ -42,9 +40,10 @@ SYSTEM_PREFIX = "s_"
 """Ids of system prompts."""
 
 _TITLE_LENGTH = 50
-_MAX_URL_LENGTH = 2_000
-_FILE_KINDS = ("image", "audio", "file", "video")
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+
+
+# -- messages of the protocol, as passages whose ids identify a conversation ------
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +139,9 @@ _RECENT_CONVERSATIONS = 100  # those in which an earlier response is searched,
 _RECENT_MESSAGES = 20  # and how many of their last messages
 _RETRY_SECONDS = 600.0
 _MAX_UNANSWERED = 1_000
+
+
+# -- recording ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
