@@ -4,11 +4,11 @@ The messages of a request are saved before they are sent to the model, and the a
 arrived. A request belongs to the conversation that its session names, or else to the one with the
 response or the history that it continues.
 
-OpenAI's chat protocol has no conversations: a client sends the whole history with every request. The id of a
-message is therefore a hash of its content and of everything before it, so that the history of the
-next request leads to what was recorded of the last one. System prompts do not count, because they
-change between requests. An answer that was recorded here has another id than one that a client only
-claims: examples that a program sends with every question continue nothing.
+OpenAI's chat protocol has no conversations: a client sends the whole history with every request.
+The id of a message is therefore a hash of its content and of everything before it, so that the
+history of the next request leads to what was recorded of the last one. System prompts do not count,
+because they change between requests. An answer that was recorded here has another id than one that
+a client only claims: examples that a program sends with every question continue nothing.
 """
 
 from __future__ import annotations
