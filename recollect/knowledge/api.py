@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import NotFound
 from recollect.index.meaning import Meaning
 from recollect.knowledge import editing, exporting
 from recollect.knowledge.item_search import ItemSearch
@@ -17,7 +17,7 @@ from recollect.knowledge.retrieval import Retrieval, parse_retrieval
 from recollect.knowledge.units import StoredChunks
 from recollect.language import transcript
 from recollect.language.text import storable, truncate
-from recollect.model.arguments import with_arguments
+from recollect.model.arguments import require_choice, with_arguments
 from recollect.model.audience import Audience
 from recollect.model.documents import Document, Json, Summary
 from recollect.model.kinds import CHARACTER, MEDIA, PROMPT
@@ -187,10 +187,7 @@ class Knowledge:
 
     def _recording(self, id: str | int, format: str, audience: Audience) -> StoredChunks:
         about = self.find("media", id)
-        if format not in transcript.FORMATS:
-            raise InvalidInput(
-                f"format: {truncate(format, 80)!r} is not one of {', '.join(transcript.FORMATS)}."
-            )
+        require_choice("format", format, transcript.FORMATS)
         return StoredChunks(self._store, about.id, about.message_count, audience)
 
     # -- lists (last, because the name hides the built-in `list` below it) ---

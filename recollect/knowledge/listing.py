@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any, overload
 
 from recollect.errors import InvalidInput
-from recollect.language.text import EPOCH, fold, identifier, truncate
-from recollect.model.arguments import page_size
+from recollect.language.text import EPOCH, fold, identifier
+from recollect.model.arguments import page_size, require_choice
 from recollect.model.documents import Passage, Summary
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
@@ -44,8 +44,7 @@ def list_page(
     store: Store, filter: Filter, title: str, limit: int, sort: str, cursor: str | None
 ) -> ListPage:
     """One page of documents. Raises InvalidInput for an unknown sort or a broken cursor."""
-    if sort not in SORTS:
-        raise InvalidInput(f"sort: {truncate(sort, 80)!r} is not one of {', '.join(SORTS)}.")
+    require_choice("sort", sort, SORTS)
     limit = page_size(limit)
     if cursor is None:
         part, position = 0, list_start(store.last_move())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from math import inf
 from typing import Any
 
 from recollect.errors import InvalidInput
 from recollect.knowledge.results import SOURCES
 from recollect.knowledge.retrieval import DEFAULTS
-from recollect.language.text import bound, storable, truncate
+from recollect.language.text import storable, truncate
+from recollect.model.arguments import parse_moment, require_choice
 from recollect.model.search import Filter
 from recollect.search.everything import MATCH_IN, ORDERS, KindQuery
 from recollect.settings import LIMITS
@@ -72,9 +72,7 @@ class KnowledgeOptions:
     @property
     def room(self) -> float:
         """How many characters the answer may have."""
-        if self.max_tokens is None:
-            return inf
-        return self.max_tokens * self.chars_per_token
+        return inf if self.max_tokens is None else self.max_tokens * self.chars_per_token
 
     @property
     def media_order(self) -> str:
@@ -82,20 +80,13 @@ class KnowledgeOptions:
         order = self.filters.get("media", {}).get("order_by")
         if not order:
             return self.order_by
-        if order not in ORDERS:
-            raise InvalidInput(
-                f"filters.media.order_by: {truncate(str(order), 80)!r} is not one of "
-                f"{', '.join(ORDERS)}."
-            )
+        require_choice("filters.media.order_by", order, ORDERS)
         return str(order)
 
 
 def kind_of(source: str) -> str:
     """The kind of a source. Raises InvalidInput if there is no such source."""
-    if source not in SOURCES:
-        raise InvalidInput(
-            f"source: {truncate(str(source), 80)!r} is not one of {', '.join(SOURCES)}."
-        )
+    require_choice("source", source, SOURCES)
     return SOURCES[source]
 
 
@@ -112,12 +103,8 @@ def validate_query(query: str) -> str:
 
 
 def _check_filters(filters: Mapping[str, Mapping[str, Any]]) -> None:
-    unknown = sorted(filters.keys() - SOURCES.keys())
-    if unknown:
-        raise InvalidInput(
-            f"filters: {truncate(unknown[0], 80)!r} is not one of {', '.join(SOURCES)}."
-        )
     for source, values in filters.items():
+        require_choice("filters", source, SOURCES)
         if not isinstance(values, Mapping):
             raise InvalidInput(f"filters.{source} must be an object.")
         unknown = sorted(values.keys() - _FILTERS[source])
@@ -127,22 +114,16 @@ def _check_filters(filters: Mapping[str, Mapping[str, Any]]) -> None:
 
 def _kind_query(source: str, values: Mapping[str, Any]) -> KindQuery:
     match_in = values.get("by") or "both"
-    if match_in not in MATCH_IN:
-        raise InvalidInput(
-            f"by: {truncate(str(match_in), 80)!r} is not one of {', '.join(MATCH_IN)}."
-        )
+    require_choice("by", match_in, MATCH_IN)
     fields = parse_texts("fields", values.get("fields"))
     for name in fields:
-        if name not in PROMPT_FIELDS:
-            raise InvalidInput(
-                f"fields: {truncate(name, 80)!r} is not one of {', '.join(PROMPT_FIELDS)}."
-            )
+        require_choice("fields", name, PROMPT_FIELDS)
     filter_ = Filter(
         kinds=(SOURCES[source],),
         tags=parse_texts("keywords", values.get("keywords")),
         media_types=parse_texts("media_types", values.get("media_types")),
-        after=_parse_date("date_from", values.get("date_from")),
-        before=_parse_date("date_to", values.get("date_to"), end=True),
+        after=parse_moment(values.get("date_from") or None, "date_from"),
+        before=parse_moment(values.get("date_to") or None, "date_to", end=True),
         characters=parse_texts("character_id", values.get("character_id")),
         senders=parse_texts("sender", values.get("sender")),
         roles=fields,
@@ -154,24 +135,8 @@ def parse_texts(name: str, value: Any) -> tuple[str, ...]:
     """One text or number, or a list of them. Raises InvalidInput."""
     if value is None or value == "":
         return ()
-    values = [value]
-    if isinstance(value, (list, tuple)):
-        values = list(value)
-    if len(values) > MOST_VALUES or not all(map(_is_text_or_number, values)):
+    values = value if isinstance(value, (list, tuple)) else [value]
+    are_texts = all(isinstance(v, (str, int)) and not isinstance(v, bool) for v in values)
+    if len(values) > MOST_VALUES or not are_texts:
         raise InvalidInput(f"{name}: give up to {MOST_VALUES} texts.")
     return tuple(storable(str(v)) for v in values)
-
-
-def _is_text_or_number(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
-
-
-def _parse_date(name: str, value: Any, *, end: bool = False) -> datetime | None:
-    if value is None or value == "":
-        return None
-    try:
-        return bound(value, end=end)
-    except (ValueError, AttributeError, TypeError) as error:
-        raise InvalidInput(
-            f"{name}: {truncate(repr(value), 80)} is not a date. Use ISO 8601, such as 2026-01-31."
-        ) from error

@@ -50,7 +50,7 @@ def parse_moment(value: Moment, name: str, *, end: bool = False) -> datetime | N
             return value.astimezone(UTC)
         text = value if isinstance(value, str) else value.isoformat()
         return bound(text, end=end)
-    except (ValueError, AttributeError, OverflowError) as error:
+    except (ValueError, AttributeError, OverflowError, TypeError) as error:
         raise InvalidInput(
             f"{name}: {truncate(repr(value), 80)} is not a date. "
             "Use ISO 8601, such as 2026-01-31 or 2026-01-31T14:30:00+01:00."
@@ -81,6 +81,14 @@ def parse_kinds(values: str | Iterable[str], name: str = "kinds") -> tuple[str, 
         if kind not in (*KINDS, OBSERVATION):
             raise InvalidInput(f"{name}: {truncate(kind, 80)!r} is not one of {', '.join(KINDS)}.")
     return kinds
+
+
+def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise InvalidInput if an argument has a value that it cannot have."""
+    choices = tuple(choices)
+    if value not in choices:
+        text = truncate(str(value), 80)
+        raise InvalidInput(f"{name}: {text!r} is not one of {', '.join(choices)}.")
 
 
 def parse_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -174,10 +182,7 @@ def _check_texts(fields: Mapping[str, Any]) -> None:
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not text.")
     for name, choices in _CHOICES.items():
-        value = fields.get(name, choices[0])
-        if value not in choices:
-            value = truncate(repr(value), 80)
-            raise InvalidInput(f"{name}: {value} is not one of {', '.join(choices)}.")
+        require_choice(name, fields.get(name, choices[0]), choices)
 
 
 def _mapping(name: str, value: Mapping[str, Json] | None) -> dict[str, Json]:

@@ -17,6 +17,7 @@ from recollect.model.arguments import (
     parse_kinds,
     parse_moment,
     parse_names,
+    require_choice,
 )
 from recollect.model.documents import Json, shorten
 from recollect.settings import LIMITS
@@ -172,9 +173,9 @@ class SearchOptions:
     (BM25 or `ts_rank`), as a share of the best score."""
 
     def __post_init__(self) -> None:
-        _require("mode", self.mode, MODES)
-        _require("group", self.group, GROUPS)
-        _require("score", self.score, SCORES)
+        require_choice("mode", self.mode, MODES)
+        require_choice("group", self.group, GROUPS)
+        require_choice("score", self.score, SCORES)
         if not isinstance(self.now, datetime) or self.now.tzinfo is None:
             object.__setattr__(self, "now", parse_moment(self.now, "now") or _now())
         object.__setattr__(self, "limit", page_size(self.limit))
@@ -265,11 +266,6 @@ def require_filter(filter: Filter | None) -> Filter:
 def _require_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is neither True nor False.")
-
-
-def _require(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InvalidInput(f"{name}: {value!r} is not one of {', '.join(choices)}.")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
