@@ -22,7 +22,7 @@ from recollect.store.postgres.filters import (
 )
 from recollect.store.postgres.functions import TOKENS
 from recollect.store.postgres.pool import TIMELINE, Session
-from recollect.store.sql import candidates as human_only
+from recollect.store.sql.candidates import HUMAN_ONLY_COLUMNS, is_human_only_row
 from recollect.store.sql.database import get_marker, set_marker
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
 from recollect.store.sql.passages import COLUMNS
@@ -195,18 +195,14 @@ class Connection:
         condition, values = "true", []
         if keys is not None:
             condition, values = "p.key = any(?::bigint[])", [list(keys)]
-        columns = ", ".join(f"p.{name}" for name in human_only.HUMAN_ONLY_COLUMNS)
+        columns = ", ".join(f"p.{name}" for name in HUMAN_ONLY_COLUMNS)
         rows = self.rows(
             f"""select p.key, d.id, {columns}
             from passage p {self.by_key("document", "d", "p.document")}
             where {self.own("p")} and {condition} and {may_be_human_only("p.")}""",
             values,
         )
-        return {
-            key: document
-            for key, document, *values in rows
-            if human_only.is_human_only_row(*values)
-        }
+        return {key: document for key, document, *values in rows if is_human_only_row(*values)}
 
     def in_list(self, values: Sequence[int] | Sequence[str]) -> tuple[str, Any]:
         is_text = len(values) > 0 and isinstance(values[0], str)

@@ -20,10 +20,8 @@ from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.server_errors import explain_error
 from recollect.store.postgres.transactions import Transactions, has_account
 from recollect.store.postgres.words import VERSION, IndexWriter, Vocabulary
-from recollect.store.sql import changes, checking, statistics
-from recollect.store.sql import database as markers
+from recollect.store.sql import changes, checking, database, statistics, transfer
 from recollect.store.sql import spaces as space_sql
-from recollect.store.sql import transfer as handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
@@ -229,7 +227,7 @@ class PostgresStore(SqlStore[Connection]):
 
     def remove_library(self, expected: Contents | str | None = None) -> None:
         def work(db: Connection) -> None:
-            handover.require_contents(db, expected, self.path)
+            transfer.require_contents(db, expected, self.path)
             for table in _TABLES:
                 db.run(f"delete from {db.own_rows(table)}")
 
@@ -357,14 +355,14 @@ def _count_lost(db: Connection) -> int:
 
 def _mark_current(db: Connection) -> None:
     """Note that the index was made by this version."""
-    markers.set_marker(db, "text", VERSION)
+    database.set_marker(db, "text", VERSION)
 
 
 def _clear_index(db: Connection) -> int:
     """Empty the index, and return the number of passages to index."""
     db.run(f"delete from {db.own_rows('passage_text')}")
     db.run(f"delete from {db.own_rows('word')}")
-    markers.set_marker(db, "text", None)
+    database.set_marker(db, "text", None)
     space_sql.remove_orphans(db)
     db.run(f"update last_key set removed = removed + 1 where {db.own()}")
     return int(db.get(f"select count(*) from {db.own_rows('passage')}"))
@@ -385,7 +383,7 @@ def _index_batch(db: Connection, index: TextIndex) -> int:
 def _verify(db: Connection) -> Findings:
     # All rows of the user are compared. The server might expect one row; see `Connection.by_key`.
     db.set_local({"enable_nestloop": "off"})
-    findings = Findings(outdated=markers.get_marker(db, "text") != VERSION)
+    findings = Findings(outdated=database.get_marker(db, "text") != VERSION)
     orphans = db.get(
         f"select count(*) from passage p where {db.own('p')} and not exists "
         f"(select from document d where {db.own('d')} and d.key = p.document)"

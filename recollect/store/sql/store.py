@@ -28,24 +28,20 @@ from recollect.store.base import Store
 from recollect.store.errors import damaged_document, reason_of
 from recollect.store.sql import (
     changes,
+    database,
     forgetting,
     listing,
     lookup,
+    matches,
     receipt_states,
     saving,
     selection,
     statistics,
     transfer,
 )
-from recollect.store.sql import database as markers
-from recollect.store.sql import listing as moves
-from recollect.store.sql import matches as match_groups
-from recollect.store.sql import matches as times
 from recollect.store.sql import observations as observation_sql
 from recollect.store.sql import receipts as receipt_sql
 from recollect.store.sql import spaces as space_sql
-from recollect.store.sql import transfer as closing
-from recollect.store.sql import transfer as handover
 from recollect.store.sql import undo as undo_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.selection import resolve_filter
@@ -287,7 +283,7 @@ class SqlStore(Store, Generic[Connection]):
         return self._read(lambda db: lookup.list_position(db, id, filter, search))
 
     def last_move(self) -> int:
-        return self._read(moves.last_move)
+        return self._read(listing.last_move)
 
     def summaries_after(
         self, filter: Filter, search: str, limit: int, order: str, after: ListPosition
@@ -346,7 +342,7 @@ class SqlStore(Store, Generic[Connection]):
         return self._search(lambda db: db.human_only(keys))
 
     def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
-        return self._read(lambda db: times.change_times(db, keys))
+        return self._read(lambda db: matches.change_times(db, keys))
 
     # -- changes that can be undone ---
 
@@ -486,18 +482,18 @@ class SqlStore(Store, Generic[Connection]):
         def work(db: Connection) -> MatchGroups:
             if keys is None:
                 return self._match_groups(db, node, filter)
-            return match_groups.group_passages(db, keys)
+            return matches.group_passages(db, keys)
 
         return self._read(work, _COUNTING_SECONDS)
 
     def _match_groups(self, db: Connection, node: Node | None, filter: Filter) -> MatchGroups:
         source, values = self._match_source(db, node, resolve_filter(db, filter))
-        return match_groups.group_matches(db, source, values)
+        return matches.group_matches(db, source, values)
 
     def match_times(self, node: Node | None, filter: Filter) -> TimedMatches:
         def work(db: Connection) -> TimedMatches:
             source, values = self._match_source(db, node, resolve_filter(db, filter))
-            return times.timed_matches(db, source, values)
+            return matches.timed_matches(db, source, values)
 
         return self._search(work)
 
@@ -588,7 +584,7 @@ class SqlStore(Store, Generic[Connection]):
         return result.correction
 
     def fingerprints(self) -> Fingerprints:
-        return self._read(handover.fingerprints)
+        return self._read(transfer.fingerprints)
 
     def export_changes(
         self,
@@ -598,39 +594,39 @@ class SqlStore(Store, Generic[Connection]):
         seconds: float = 0.0,
     ) -> int:
         if close is None:
-            return self._read(lambda db: handover.export_changes(db, copy, receive)[0])
+            return self._read(lambda db: transfer.export_changes(db, copy, receive)[0])
 
         def work(db: Connection) -> int:
             deadline = time.monotonic() + seconds
-            count, state = handover.export_changes(db, copy, receive, deadline)
-            handover.require_time(deadline)
+            count, state = transfer.export_changes(db, copy, receive, deadline)
+            transfer.require_time(deadline)
             reason = close(state)
             if reason is not None:
-                closing.close(db, reason)
+                transfer.close(db, reason)
             return count
 
         return self._write(work)
 
     def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
-        return self._read(lambda db: handover.rows_in_range(db, batch))
+        return self._read(lambda db: transfer.rows_in_range(db, batch))
 
     def closure(self) -> Closure | None:
-        return self._read(closing.closure)
+        return self._read(transfer.closure)
 
     def complete_move(self) -> None:
         def work(db: Connection) -> None:
-            markers.set_marker(db, transfer.MOVING, None)
-            closing.close(db, None)
+            database.set_marker(db, transfer.MOVING, None)
+            transfer.close(db, None)
 
         self.join_move()
         self._write(work)
         self.purge()
 
     def get_marker(self, name: str) -> int | None:
-        return self._read(lambda db: markers.get_marker(db, name))
+        return self._read(lambda db: database.get_marker(db, name))
 
     def set_marker(self, name: str, number: int | None) -> None:
-        self._write(lambda db: markers.set_marker(db, name, number))
+        self._write(lambda db: database.set_marker(db, name, number))
 
     # -- the library as a whole ---
 

@@ -19,7 +19,7 @@ import apsw
 from recollect.language.text import comparable, fold
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql import candidates as human_only
+from recollect.store.sql.candidates import HUMAN_ONLY_COLUMNS, human_only_keys, is_human_only_row
 from recollect.store.sql.encoding import index_columns
 from recollect.store.sql.passages import COLUMNS
 from recollect.store.sqlite.compression import (
@@ -57,7 +57,7 @@ _INSERT_PASSAGE = (
 _UPDATE_PASSAGE = (
     f"update passage set {', '.join(f'{name} = ?' for name in STORED_COLUMNS[4:])} where key = ?"
 )
-_LABELLED_COLUMNS = itemgetter(*map(COLUMNS.index, ("key", *human_only.HUMAN_ONLY_COLUMNS)))
+_LABELLED_COLUMNS = itemgetter(*map(COLUMNS.index, ("key", *HUMAN_ONLY_COLUMNS)))
 # Some values list many thousand keys.
 _MAX_MEMO = 256
 # Seconds between two attempts to write while another process does.
@@ -164,7 +164,7 @@ class Connection(apsw.Connection):
 
     def label_human_only(self, rows: Sequence[tuple[Any, ...]]) -> None:
         """Remember which new passages only people may see, given as rows of `COLUMNS`."""
-        keys = human_only.human_only_keys(map(_LABELLED_COLUMNS, rows))
+        keys = human_only_keys(map(_LABELLED_COLUMNS, rows))
         if keys:
             self.insert("human_only", ("passage",), [(key,) for key in keys])
 
@@ -468,4 +468,4 @@ def _is_titled(*values: Any) -> bool:
 
 
 def _is_human_only(*values: Any) -> bool:
-    return human_only.is_human_only_row(*values)
+    return is_human_only_row(*values)

@@ -15,9 +15,8 @@ import apsw
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, StoreBusy
 from recollect.language.queries.query_tree import Node, Word, words
 from recollect.model.search import Filter
-from recollect.store.sql import checking, statistics
+from recollect.store.sql import checking, statistics, transfer
 from recollect.store.sql import spaces as space_sql
-from recollect.store.sql import transfer as handover
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import few_documents, resolve_filter
@@ -329,7 +328,7 @@ class SqliteStore(SqlStore[Connection]):
             # Leaving WAL mode fails while anybody else has the file open.
             db.execute("pragma journal_mode = delete").fetchall()
             db.execute("begin exclusive")
-            handover.require_contents(db, expected, self.path)
+            transfer.require_contents(db, expected, self.path)
         except apsw.BusyError as error:
             raise StoreBusy(
                 f"Another program has {self.path} open, so it was not removed. "
