@@ -40,12 +40,6 @@ SUITES = {
     "rewriting": ["store/test_rewriting.py", "store/test_parts.py", "-k", "postgres"],
     "vectors": ["store/test_vectors.py", "-k", "postgres"],
     "moving": ["test_move.py", "-k", "postgres"],
-    "traffic": [
-        "store/test_postgres_traffic.py",
-        "-k",
-        "not planned_once and not agent and not without_spaces",
-    ],
-    "planned": ["store/test_postgres_planned.py"],
     "isolation": ["store/test_postgres_isolation.py"],
 }
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,14 +14,13 @@ from recollect.errors import AmbiguousId, Conflict, NotFound
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.abbreviations import AbbreviatedStore
-from recollect.store.sql import changes, lookup
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.compression import (
     pack_id,
     ranges_of_ids,
     unpack_ids,
 )
-from recollect.store.sqlite.connection import Connection, connect
+from recollect.store.sqlite.connection import connect
 
 UUIDS = [f"5c0ffee{n}-0000-4000-8000-00000000000{n}" for n in range(4)]
 OTHERS = [
@@ -161,46 +158,3 @@ def test_abbreviations_find_both_packed_ids_and_others(store: SqliteStore) -> No
     assert store.ids_with_prefix(UUIDS[0] + "0", 9, "c1") == []
     with pytest.raises(AmbiguousId):
         view.passage_key("c1", "5c0ffee")
-
-
-# -- query plans ---
-
-LOOKUPS: list[Callable[[Connection], Any]] = [
-    lambda db: lookup.passage_key(db, "c1", UUIDS[0]),
-    lambda db: lookup.documents_containing(db, "test", UUIDS),
-    lambda db: lookup.ids_with_prefix(db, "5c0f", 9, "c1"),
-    lambda db: changes._stored_keys(db, 1, [message(id_) for id_ in UUIDS]),
-    lambda db: changes._require_all_same(db, 1, [message(id_) for id_ in UUIDS]),
-]
-
-
-@pytest.mark.parametrize("work", LOOKUPS)
-def test_ids_are_looked_up_in_an_index(
-    store: SqliteStore, path: Path, work: Callable[[Connection], Any]
-) -> None:
-    store.save([conversation(*map(message, UUIDS), shared_ids=True)])
-    store.extend("c1", [message("9" + UUIDS[0][1:])])
-    plans = store._connections.write(lambda db: explain(db, work))
-    passages = [step for step in plans if step.split()[1] in ("passage", "p")]
-    assert passages
-    for step in passages:
-        assert "(packed_id=?)" in step or "(document=? AND packed_id" in step, step
-
-
-def explain(db: Connection, work: Callable[[Connection], Any]) -> list[str]:
-    """The steps of the plans of all statements that look for ids of messages."""
-    statements: dict[str, Any] = {}
-
-    def trace(_: Any, sql: str, values: Any) -> bool:
-        statements[sql] = values
-        return True
-
-    db.exec_trace = trace
-    work(db)
-    db.exec_trace = None
-    return [
-        step
-        for sql, values in statements.items()
-        if "packed_id" in sql
-        for *_, step in db.rows(f"explain query plan {sql}", values)
-    ]

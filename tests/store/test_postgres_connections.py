@@ -1184,3 +1184,27 @@ def test_the_background_indexer_continues_after_the_server_was_down(
         assert library._store.unembedded(space, 5)[1] == 1
         assert library.search("giraffe").hits[0].message_id == "m2"
         wait_until(lambda: library._store.unembedded(space, 5)[1] == 0)
+
+
+# -- snapshots ---
+
+
+def test_an_interrupted_search_continues_in_another_transaction(database: str, user: str) -> None:
+    store = PostgresStore(database, user)
+    store.save([Document("test", "c", passages=(Passage("m", "user", "a castle"),))])
+    with store.snapshot():
+        assert store.size() == 1
+        store._transactions._snapshot.db._session.pgconn.finish()  # type: ignore[union-attr]
+        assert store.variants(["castle"]) == [("castle",)]
+        store.release_snapshot()
+        assert store.size() == 1
+    store.close()
+
+
+def test_a_write_inside_a_snapshot_uses_no_second_connection(database: str, user: str) -> None:
+    store = PostgresStore(database, user)
+    with store.snapshot():
+        assert store.size() == 0
+        store.save([Document("test", "c", passages=(Passage("m", "user", "a castle"),))])
+        assert store.size() == 1
+    store.close()

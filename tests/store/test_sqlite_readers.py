@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -10,7 +9,6 @@ import pytest
 from messages import conversation, message
 
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document
 from recollect.model.search import Filter
 from recollect.store.sqlite.store import SqliteStore
 
@@ -90,34 +88,3 @@ def test_a_read_inside_a_read_of_a_snapshot_has_its_own_connection(
         assert sqlite_store.size() == 1
         assert list(texts) == []
         assert sqlite_store.size() == 1
-
-
-def test_messages_that_were_changed_are_read_again(sqlite_store: SqliteStore) -> None:
-    text = "The otter has changed its mind about the river, " * 5
-    sqlite_store.save([conversation(message("a", text + "and stays."))])
-    assert _matches(sqlite_store, "otter") == [text + "and stays."]
-
-    def leave(document: Document) -> Document:
-        (passage,) = document.passages
-        return replace(document, passages=(passage._replace(content=text + "and leaves."),))
-
-    sqlite_store.revise("c1", leave)
-    assert _matches(sqlite_store, "otter") == [text + "and leaves."]
-
-
-def test_a_candidate_that_does_not_pass_one_filter_may_pass_another(
-    sqlite_store: SqliteStore,
-) -> None:
-    sqlite_store.save([conversation(message("a", "an otter", visibility="hidden"))])
-    for _ in range(2):
-        assert sqlite_store.candidates([1, 1], Filter(hidden=True))[0].id == "a"
-        assert sqlite_store.candidates([1], EVERYTHING) == []
-        assert sqlite_store.candidates([7], EVERYTHING) == []
-
-
-def test_messages_without_a_previous_one_have_none(sqlite_store: SqliteStore) -> None:
-    sqlite_store.save(
-        [conversation(message("a", "Where?"), message("b", "In the river.", "assistant", 1))]
-    )
-    for _ in range(2):
-        assert [c.id for c in sqlite_store.previous_passages([2, 1])] == ["a"]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import apsw
 import pytest
 
 from recollect.memory.observe.storing import as_document
@@ -135,20 +134,6 @@ def test_the_order_of_concepts_does_not_change_the_text_of_an_observation() -> N
 # -- the text index ---
 
 
-def statements(store: SqliteStore, work: Callable[[], object]) -> list[str]:
-    """The SQL that work runs on the connection that writes."""
-    store.set_marker("warm", 1)
-    writer = store._connections._writer
-    assert writer is not None
-    texts: list[str] = []
-    writer.trace_v2(apsw.SQLITE_TRACE_STMT, lambda event: texts.append(event["sql"]))
-    try:
-        work()
-    finally:
-        writer.trace_v2(0, None)
-    return texts
-
-
 def test_a_word_that_another_process_has_removed_is_added_again(
     reopen: Callable[[], Store],
 ) -> None:
@@ -171,6 +156,3 @@ def test_a_word_of_a_failed_write_is_added_by_the_next_one(sqlite_store: SqliteS
         store._write_text(fail)
     store.append("c", Passage("m1", "user", "another xylophone"))
     assert store.known_words(["xylophone"]) == {"xylophone"}
-
-
-# -- waiting for each other ---
