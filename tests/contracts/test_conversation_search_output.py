@@ -365,7 +365,7 @@ def test_an_unexpected_error_is_short_and_its_traceback_is_in_the_log(
         raise RuntimeError("secret detail")
 
     monkeypatch.setenv("CONVERSATION_DB", str(export))
-    monkeypatch.setattr("recollect.search.variants.foreign.ForeignDatabase.recent", fail)
+    monkeypatch.setattr("recollect.search.foreign.ForeignDatabase.recent", fail)
     error = tool.error()
     assert error.startswith("Error: ")
     assert "secret" not in error
@@ -377,9 +377,9 @@ def test_an_unexpected_error_is_short_and_its_traceback_is_in_the_log(
 def test_a_timeout_is_an_error(tool: Tool, export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONVERSATION_DB", str(export))
     monkeypatch.setattr(
-        "recollect.search.variants.foreign.LIMITS", replace(LIMITS, foreign_search_seconds=0.0)
+        "recollect.search.foreign.LIMITS", replace(LIMITS, foreign_search_seconds=0.0)
     )
-    monkeypatch.setattr("recollect.search.variants.foreign.STEPS_BETWEEN_DEADLINE_CHECKS", 1)
+    monkeypatch.setattr("recollect.search.foreign.STEPS_BETWEEN_DEADLINE_CHECKS", 1)
     assert tool.error(query="apple").startswith(
         f"Error: The search in {export} took more than 0 s."
     )
