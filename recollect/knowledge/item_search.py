@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from math import inf
 
 from recollect.index.meaning import Meaning
 from recollect.knowledge.listing import passages_with_summaries
@@ -34,8 +33,6 @@ from recollect.store.base import Store
 from recollect.store.values import Candidate
 
 MOST_RESULTS = 100
-# The first results of a mixed list, of which the media are sorted in an order of their own.
-_MOST_SORTED = 1_000
 _SCORE_TYPES = {("text",): "fts", ("vector",): "vector", ("text", "vector"): "hybrid"}
 """How a result was found, in the terms of the Knowledge API."""
 
@@ -68,7 +65,12 @@ class ItemSearch:
         limit = max(1, min(options.limit, MOST_RESULTS))
         offset = max(0, min(options.offset, LIMITS.page_offset))
         results = self._search(query, options, audience)
-        skipped, entries = _entries_from(results, offset, options, self._store)
+        if _sorts_media_apart(options):
+            media = self._search(query, replace(options, sources=["media"]), audience).entries()
+            entries = _with_media_order(results.entries(), media)
+            skipped = sum(1 for _ in islice(entries, offset))
+        else:
+            skipped, entries = results.entries_from(offset)
         total = results.total()
         unwritten = self._conversations_without_messages(results, options, audience)
         entries = chain(entries, _entries_of(unwritten[offset - skipped :], 0 if total else 1))
@@ -230,35 +232,16 @@ def _has_only_media(options: KnowledgeOptions) -> bool:
     return all(source == "media" for source in options.sources or ("all",))
 
 
-def _entries_from(
-    results: Results, offset: int, options: KnowledgeOptions, store: Store
-) -> tuple[int, Iterator[Entry]]:
-    """The results from an offset on, in order, and how many come before them."""
-    order, media_order = options.order_by, options.media_order
-    has_own_order = not options.sources or "media" in options.sources
-    if order == media_order or not has_own_order or _has_only_media(options):
-        return results.entries_from(offset)
-    entries = _with_media_order(results.entries(), media_order, store)
-    skipped = sum(1 for _ in islice(entries, offset))
-    return skipped, entries
+def _sorts_media_apart(options: KnowledgeOptions) -> bool:
+    """Whether media are among other kinds, and in another order."""
+    has_media = not options.sources or "media" in options.sources
+    return has_media and options.order_by != options.media_order and not _has_only_media(options)
 
 
-def _with_media_order(entries: Iterator[Entry], order: str, store: Store) -> Iterator[Entry]:
-    """The results with the media among the first ones in an order of their own.
+def _with_media_order(entries: Iterator[Entry], media: Iterator[Entry]) -> Iterator[Entry]:
+    """The results with the media in the order of a search for media alone.
 
     They stay in the places that media have.
     """
-    first = list(islice(entries, _MOST_SORTED))
-    media = [entry for entry in first if entry.candidate.kind == MEDIA]
-    media.sort(key=lambda entry: -entry.score)
-    if order == "recent":
-        times = {
-            key: changed_at.timestamp()
-            for key, _, changed_at in store.change_times([e.candidate.key for e in media])
-            if changed_at is not None
-        }
-        media.sort(key=lambda entry: -times.get(entry.candidate.key, -inf))
-    in_order = iter(media)
-    for entry in first:
-        yield next(in_order) if entry.candidate.kind == MEDIA else entry
-    yield from entries
+    for entry in entries:
+        yield next(media, entry) if entry.candidate.kind == MEDIA else entry

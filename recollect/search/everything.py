@@ -577,7 +577,10 @@ def _part_with_words(
 
 
 class _ExcludingView(StoreView):
-    """A store without some passages, all of which match the query."""
+    """A store without some passages, all of which match the query.
+
+    What is said about words that occur nowhere is about the whole store (`has_match`).
+    """
 
     def __init__(self, store: Store, excluded_keys: AbstractSet[int]) -> None:
         super().__init__(store)
@@ -586,9 +589,6 @@ class _ExcludingView(StoreView):
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         keys = self._store.match(node, filter, limit + len(self._excluded_keys))
         return [key for key in keys if key not in self._excluded_keys][:limit]
-
-    def has_match(self, node: Node, filter: Filter) -> bool:
-        return bool(self.match(node, filter, 1))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         count, is_exact = self._store.count(node, filter)
@@ -615,9 +615,6 @@ class _TitleView(StoreView):
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         keys = [key for key, c in self._titles.items() if matches(node, "", c.title)]
         return sorted(keys, reverse=True)[:limit]
-
-    def has_match(self, node: Node, filter: Filter) -> bool:
-        return bool(self.match(node, filter, 1))
 
     def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
         return len(self.match(node, filter, len(self._titles))), True

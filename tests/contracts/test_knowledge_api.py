@@ -477,7 +477,7 @@ def test_media_can_have_an_order_of_their_own(library: Library) -> None:
 
 
 @pytest.mark.every_state
-def test_media_keep_their_order_on_every_page_beside_other_kinds(library: Library) -> None:
+def test_results_of_other_kinds_do_not_limit_which_media_are_sorted(library: Library) -> None:
     filler = "Other animals live here as well. " * 5
     texts = [f"A walrus. {filler * (3 - n)} Some seals." for n in range(3)] + ["Walrus seals."]
     save(library, *(media(f"m{n}", text, days=n) for n, text in enumerate(texts)))
