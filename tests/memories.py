@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from recollect import Audience, Library
 from recollect.language.chunking import count_tokens
-from recollect.library import Library
 from recollect.memory import backlog
 from recollect.memory.observe import as_document, conversation_text
 from recollect.memory.rendering import search_json, search_text
 from recollect.memory.results import ConversationHit, MemoryResults, ObservationHit
-from recollect.model.audience import MASK, Audience
+from recollect.model.audience import MASK
 from recollect.model.observations import Observation
 
 __all__ = [

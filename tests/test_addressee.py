@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
+from recollect import Filter, Page, SearchOptions
 from recollect.language.detection import language_of
 from recollect.language.languages import ALL
 from recollect.language.queries.intent import (
@@ -12,7 +13,6 @@ from recollect.language.queries.intent import (
     is_about_user,
     is_to_assistant,
 )
-from recollect.model.search import Filter, Page, SearchOptions
 
 STANDING_INSTRUCTIONS = {
     "en": "Always include status codes when I ask about errors.",

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 import recollect
+from recollect import Selection
 from recollect.errors import RecollectError
-from recollect.model.forgetting import Selection
 from recollect.places import audit_logs, audit_name, record
 from recollect.settings import Limits
 from recollect.settings import place as settings_place

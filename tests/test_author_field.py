@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import recollect
-from recollect.model.audience import Audience
+from recollect import Audience
 from recollect.model.authors import authors_named
 
 AUTHORS = (

@@ -15,10 +15,11 @@ import pytest
 from selection import few
 
 import recollect
+from recollect import Document, Passage
 from recollect.cli import main
 from recollect.cli.terminal import pager_command
 from recollect.home_folder import RESULTS
-from recollect.model.documents import Document, Passage, arrange
+from recollect.model.documents import arrange
 
 FIRST = "7cdb59db-3d35-494c-9373-b3219c545e51"
 SECOND = "7cdb59aa-0000-494c-9373-b3219c545e52"

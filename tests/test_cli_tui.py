@@ -16,8 +16,9 @@ pytest.importorskip("textual")
 
 from textual.worker import WorkerCancelled
 
+from recollect import Document, Passage
 from recollect.cli.tui_app import ConversationScreen, HelpScreen, SearchApp
-from recollect.model.documents import Document, Passage, arrange
+from recollect.model.documents import arrange
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from faults.backup_helpers import PASSPHRASE, add_messages, back_up, messages, repository
 
 import recollect
-from recollect import passphrases, places
+from recollect import Library, Selection, passphrases, places
 from recollect.backup.making import verify
 from recollect.backup.restoring import RestoreOptions, restore
 from recollect.cli import exporting, main
@@ -30,8 +30,6 @@ from recollect.errors import (
     StoreBusy,
 )
 from recollect.home_folder import KEY_FILE, has_other_entries
-from recollect.library import Library
-from recollect.model.forgetting import Selection
 from recollect.store.shared.database import Tables
 from recollect.store.shared.uploads import UploadFolder
 from recollect.store.sqlite import encryption, fts, vector_search

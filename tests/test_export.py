@@ -14,17 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
+from recollect import Document, Passage
 from recollect.errors import InvalidInput
 from recollect.importers.chats import own
 from recollect.importers.entries import Entry
 from recollect.language.queries.query_tokens import ROLES
-from recollect.model.documents import (
-    PASSAGE_TYPES,
-    VISIBILITIES,
-    Document,
-    Passage,
-    arrange,
-)
+from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, arrange
 from recollect.transfer.export import as_json, as_markdown, as_text, write_json
 
 HELLO = Passage(

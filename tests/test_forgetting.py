@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import Selection
+from recollect import Document, Selection
 from recollect.errors import InvalidInput, NotFound
-from recollect.model.documents import Document
 
 CANARY = "zebraquagga"
 EXPORT: dict[str, Any] = {

@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 
 import recollect
+from recollect import Document, Filter, Library, SearchOptions
 from recollect.cli import main
 from recollect.errors import ImportStopped
 from recollect.importers.items import fields_of, text_of
 from recollect.importers.registry import find
 from recollect.knowledge import exporting
-from recollect.library import Library
-from recollect.model.documents import Document
 from recollect.model.receipts import Problem
-from recollect.model.search import Filter, SearchOptions
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect import Document
 from recollect.cli import common, knowledge, knowledge_editing
 from recollect.importers.items import (
     Cue,
@@ -24,7 +25,6 @@ from recollect.importers.items import (
 from recollect.knowledge import exporting, retrieval
 from recollect.knowledge.results import SOURCES
 from recollect.language import transcript
-from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.model.documents import Passage
+from recollect import Passage
 from recollect.model.labels import LABEL_LENGTH, UNTITLED, first_words, label_of
 
 LONG = "Which of the two old trams in the depot goes up to the castle on the hill on a Sunday?"

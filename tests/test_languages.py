@@ -10,13 +10,13 @@ import pytest
 from texts import add_texts
 
 import recollect
+from recollect import SearchOptions
 from recollect.language.detection import language_of, unspaced_language
 from recollect.language.languages import ENGLISH, JAPANESE, LATIN, Language
 from recollect.language.queries.query import parse_query
 from recollect.language.text import fold, indexable
 from recollect.language.words import content_words, stem, stems
 from recollect.model.kinds import CONVERSATION
-from recollect.model.search import SearchOptions
 from recollect.search.answers import ANSWER
 from recollect.search.passages import ScoredCandidate, find_terms
 from recollect.search.queries.terms import RankingQuery

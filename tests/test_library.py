@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import recollect
+from recollect import Filter, SearchOptions
 from recollect.errors import (
     Conflict,
     InvalidInput,
@@ -24,7 +25,6 @@ from recollect.errors import (
     UnknownFormat,
 )
 from recollect.language.text import storable
-from recollect.model.search import Filter, SearchOptions
 from recollect.places import library_file
 
 

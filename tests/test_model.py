@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.model.documents import Document, Passage, arrange
+from recollect import Document, Passage
+from recollect.model.documents import arrange
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 

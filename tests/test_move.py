@@ -20,13 +20,13 @@ from selection import few
 
 import recollect
 import recollect.places
+from recollect import Document, Filter, Passage
 from recollect.cli import main
 from recollect.errors import InvalidInput, LibraryMoved, NotFound, RecollectError, StoreBusy
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tokens import ROLES
-from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage
+from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION, OBSERVATIONS
-from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 from recollect.store.sql import transfer

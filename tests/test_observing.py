@@ -12,17 +12,15 @@ from typing import Any
 import pytest
 from test_index import server
 
+from recollect import Document, Filter, Library
 from recollect.errors import InvalidInput
-from recollect.library import Library
 from recollect.memory import background_jobs
 from recollect.memory import backlog as observing
 from recollect.memory.observe import MAKER, from_passage, observe
 from recollect.memory.observe.model import ObserverResult
 from recollect.model.audience import HUMAN_ONLY
-from recollect.model.documents import Document
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
-from recollect.model.search import Filter
 from recollect.models.stopping import Stop, never_stop
 
 __all__ = ["server"]

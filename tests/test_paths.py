@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
+from recollect import Document, Passage
 from recollect.errors import NotFound
 from recollect.knowledge.paths import path_through
 from recollect.knowledge.retrieval import Retrieval
-from recollect.model.documents import Document, Passage, Position, arrange
+from recollect.model.documents import Position, arrange
 from recollect.store.sql import lookup
 
 

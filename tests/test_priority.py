@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from recollect import priority
+from recollect import Library, priority
 from recollect.index.background import BackgroundThread, Job
-from recollect.library import Library
 from recollect.models.stopping import Stop
 from recollect.priority import after_searches, searching
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from upstream import completion, events
 
 import recollect
+from recollect import Document, Passage
 from recollect.capture.model_answers import Answer, AnswerReader, Choice
 from recollect.capture.recording import ChatRequest, Recorder, Recording, parse_turns
-from recollect.model.documents import Document, Passage
 
 EVENTS = "text/event-stream"
 PNG = (

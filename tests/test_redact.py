@@ -13,6 +13,7 @@ from contents import all_contents
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect import Document, Passage
 from recollect.importers.items import (
     Cue,
     cues_of,
@@ -22,7 +23,6 @@ from recollect.importers.items import (
     with_fields,
     with_text,
 )
-from recollect.model.documents import Document, Passage
 from recollect.redact.documents import redact_document
 from recollect.redact.redactor import (
     all_rules,

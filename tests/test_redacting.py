@@ -9,12 +9,11 @@ import pytest
 from contents import all_contents
 
 import recollect
+from recollect import Document, Filter, Passage
 from recollect.cli import main
 from recollect.errors import InvalidInput
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage
 from recollect.model.kinds import CONVERSATION
-from recollect.model.search import Filter
 
 SECRET = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dE3fG5"
 PLACEHOLDER = "[redacted:github-pat]"

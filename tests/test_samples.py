@@ -17,13 +17,12 @@ import pytest
 from selection import few
 
 import recollect
+from recollect import Document, Filter
 from recollect.errors import RecollectError
 from recollect.importers.chats.programs import DATABASES
 from recollect.importers.registry import FORMATS, find
 from recollect.language.queries.query_tree import Word
-from recollect.model.documents import Document
 from recollect.model.receipts import Problem
-from recollect.model.search import Filter
 
 SAMPLES = Path(__file__).parent / "samples"
 EXAMPLES = Path(__file__).parents[1] / "examples"

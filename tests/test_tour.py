@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect import Document, SearchOptions
 from recollect.importers.entries import entries
 from recollect.importers.registry import detect
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import And, Word
-from recollect.model.documents import Document
-from recollect.model.search import SearchOptions
 from recollect.search.engine import search
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import LocalLibrary

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect import Filter, Selection
 from recollect.errors import AmbiguousId, InvalidInput, NotFound
 from recollect.index import background
-from recollect.model.forgetting import Selection
-from recollect.model.search import Filter
 
 ID = "3f2a9c41-7d5e-4b8a-9c3d-1e2f3a4b5c6d"
 CANARY = "quokkaquilt"

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+from recollect import Document, Passage
 from recollect.importers import registry
 from recollect.importers.entries import Entry
 from recollect.importers.sandbox import worker
-from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Problem
 from recollect.model.sources import NOTES
 

@@ -14,11 +14,10 @@ import apsw
 import pytest
 from work import count_calls
 
+from recollect import Document, Library
 from recollect.errors import RecollectError
 from recollect.importers import entries, registry
 from recollect.importers.knowledge import frontmatter
-from recollect.library import Library
-from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 from recollect.search import foreign
 from recollect.search.foreign import ForeignDatabase

@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect import Document, Passage, Receipt
 from recollect.errors import ImportStopped
 from recollect.importers.sandbox import encoding, files, process
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.process import ParsingProcess
-from recollect.model.documents import Document, Passage
-from recollect.model.receipts import Receipt
 from recollect.transfer.importing import import_files
 
 HERE = Path(__file__).parent

@@ -20,11 +20,11 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models.test import TestModel
 
 import recollect
+from recollect import Filter, SearchOptions
 from recollect.capture.agents.langchain import RecollectChatMessageHistory
 from recollect.capture.agents.openai_agents import RecollectSession
 from recollect.capture.agents.pydantic_ai import RecollectHistory
 from recollect.capture.agents.pydantic_ai_store import RecollectConversationStore
-from recollect.model.search import Filter, SearchOptions
 
 PERSON = {"role": "user", "content": "What is the weather in Kyoto?"}
 CALL = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recollect
-from recollect.model.documents import Document, Passage
+from recollect import Document, Passage
 from recollect.model.receipts import Problem
 from recollect.transfer.exclusion import (
     Exclusion,

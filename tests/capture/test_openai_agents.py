@@ -17,8 +17,8 @@ from openai.types.responses import (
 )
 
 import recollect
+from recollect import Filter, SearchOptions
 from recollect.capture.agents.openai_agents import RecollectSession
-from recollect.model.search import Filter, SearchOptions
 
 pytest.importorskip("agents", reason="openai-agents is not installed")
 

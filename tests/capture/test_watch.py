@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect import SearchOptions
 from recollect.capture import watch
 from recollect.capture.watch import Event, Folder, Watcher
 from recollect.errors import InvalidInput, StoreBusy
 from recollect.importers.sandbox.process import POOL
-from recollect.model.search import SearchOptions
 
 SESSION = "0a4c0000-0000-4000-8000-00000000000a"
 

@@ -17,8 +17,8 @@ from selection import few
 from starlette.testclient import TestClient
 
 import recollect
+from recollect import Document
 from recollect.knowledge import editing
-from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 from recollect.serve import links
 from recollect.serve.console.markup import rendering

@@ -8,13 +8,11 @@ from typing import Any
 
 from states import settle
 
+from recollect import Audience, Document, Library
 from recollect.importers.items import Cue, with_cues, with_fields, with_text
 from recollect.knowledge.result_pages import ResultHistory
 from recollect.knowledge.retrieval import parse_retrieval
 from recollect.language.chunking import count_tokens
-from recollect.library import Library
-from recollect.model.audience import Audience
-from recollect.model.documents import Document
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 from recollect.serve.mcp.client_sessions import Session
 

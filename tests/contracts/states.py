@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from recollect import Library
 from recollect.index import background
 from recollect.index.refresh import has_work
-from recollect.library import Library
 from recollect.models import embeddings as models
 from recollect.store.sqlite import sealing
 

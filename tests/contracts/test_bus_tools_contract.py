@@ -13,7 +13,7 @@ from slow_database import MESSAGES, slow_searches
 from states import settle
 from tool_calls import Caller
 
-from recollect.library import Library
+from recollect import Library
 
 MASK = "[human-only content hidden]"
 

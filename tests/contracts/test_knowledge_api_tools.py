@@ -13,8 +13,8 @@ from rest_client import Client
 from states import settle
 from tool_calls import Caller
 
+from recollect import Library
 from recollect.knowledge.retrieval import DEFAULTS, NUMBERS, Retrieval
-from recollect.library import Library
 from recollect.serve.http.service import Service
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.client_sessions import Session

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect import Library, SearchOptions
 from recollect.cli import main
-from recollect.library import Library
-from recollect.model.search import SearchOptions
 from recollect.places import library_file
 from recollect.store.sqlite import checksums, sealing
 from recollect.store.sqlite.volume import MANIFEST

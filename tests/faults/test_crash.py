@@ -10,8 +10,8 @@ import pytest
 from kills import KILLS, run_and_kill
 
 import recollect
+from recollect import Filter
 from recollect.language.queries.query import parse
-from recollect.model.search import Filter
 
 SERIES = max(1, KILLS // 50)
 KILLS_PER_SERIES = max(1, KILLS // 2 // SERIES)

@@ -19,10 +19,10 @@ import pytest
 from starlette.testclient import TestClient
 
 import recollect
+from recollect import Passage
 from recollect.checkup import check_libraries
 from recollect.cli import main
 from recollect.errors import InvalidInput, RecollectError
-from recollect.model.documents import Passage
 from recollect.places import library_file, salvage
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig

@@ -20,13 +20,11 @@ import pytest
 from contents import all_contents
 
 import recollect
+from recollect import Document, Filter, Selection
 from recollect.index import background
 from recollect.memory.backlog import catch_up
-from recollect.model.documents import Document
-from recollect.model.forgetting import Selection
 from recollect.model.kinds import OBSERVATION
 from recollect.model.receipts import FileReceipt
-from recollect.model.search import Filter
 from recollect.places import keys, library_file
 from recollect.serve.http.service import Service
 from recollect.serve.identity.accounts import new_key, new_session

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 import recollect
+from recollect import Library
 from recollect.cli import main
-from recollect.library import Library
 from recollect.places import library_file
 from recollect.store.sqlite.connection import connect
 from recollect.transfer.archive import Archive

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bench.contention import measure
-from recollect.model.documents import Document, Passage
+from recollect import Document, Passage
 from recollect.store.sqlite import SqliteStore, transactions
 from recollect.store.sqlite.transactions import Connections
 

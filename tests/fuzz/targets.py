@@ -18,6 +18,7 @@ from pathlib import Path
 import apsw
 from query_text import unparse
 
+from recollect import Document
 from recollect.errors import RecollectError
 from recollect.importers.chats import (
     chatgpt,
@@ -39,7 +40,6 @@ from recollect.language.queries.intent import classify
 from recollect.language.queries.query import literal_words, parse_query
 from recollect.language.queries.query_tree import words
 from recollect.language.text import indexable, storable, tokens
-from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 from recollect.search.snippets import snippet
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from recollect import Document, Passage
 from recollect.importers.chat_logs import ChatLog
 from recollect.importers.chats import chatgpt, claude, claude_code, codex, gemini_cli, letta, own
 from recollect.importers.chats.chatgpt import decode_content
@@ -33,7 +34,7 @@ from recollect.language.text import moment
 from recollect.language.transcript import write
 from recollect.model import sources as Sources
 from recollect.model.audience import MASK
-from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Passage, arrange
+from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, arrange
 from recollect.model.receipts import Problem
 from recollect.settings import LIMITS, Limits
 

@@ -7,10 +7,10 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from recollect import Document
 from recollect.importers.entries import Entry, entries
 from recollect.importers.items import text_of
 from recollect.importers.knowledge import media, subtitles
-from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from tool_calls import MASK, Caller, MakeCaller
 
-from recollect import Library
+from recollect import Library, Passage
 from recollect.memory.observe import as_document
-from recollect.model.documents import Passage
 from recollect.model.observations import Observation
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import READ

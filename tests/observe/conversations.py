@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect.model.documents import Document, Passage, arrange
+from recollect import Document, Passage
+from recollect.model.documents import arrange
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

@@ -13,10 +13,10 @@ import upstream
 from conversations import conversation, exchange, message, tool_call
 from upstream import StandIn
 
+from recollect import Document
 from recollect.errors import InvalidInput, RecollectError
 from recollect.memory.observe import MAKER, observe
 from recollect.memory.observe.model import SCHEMA, FileBudget, ModelObserver, ObserverResult
-from recollect.model.documents import Document
 from recollect.models.openai_client import ChatModel
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.library import Library
+from recollect import Filter, Library, Page, SearchOptions
 from recollect.model.kinds import CONVERSATION
-from recollect.model.search import Filter, Page, SearchOptions
 
 QUERY = "Where do we keep the request keys of payments?"
 

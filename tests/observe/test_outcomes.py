@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from conversations import conversation, edit, exchange, message, tool_call
 
+from recollect import Document
 from recollect.memory.observe import observe
 from recollect.memory.observe.cues import is_trivial
 from recollect.memory.observe.salience import Salience, concepts
 from recollect.memory.observe.sentences import split_pasted
-from recollect.model.documents import Document
 from recollect.model.observations import Observation
 
 

@@ -10,6 +10,7 @@ from conversations import conversation, edit, exchange, message, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect import Document, Passage
 from recollect.memory.observe import (
     MAKER,
     TYPES,
@@ -24,7 +25,6 @@ from recollect.memory.observe.exchanges import person_text, split_exchanges
 from recollect.memory.observe.rules import is_derived
 from recollect.memory.observe.sentences import fold_spaces, strip_markdown
 from recollect.memory.observe.work import collect_work
-from recollect.model.documents import Document, Passage
 from recollect.model.observations import Observation
 
 

@@ -9,7 +9,7 @@ from itertools import permutations
 
 import pytest
 
-from recollect.library import Library
+from recollect import Filter, Library
 from recollect.memory.observe import from_passage
 from recollect.memory.observe.storing import searchable_text
 from recollect.memory.rendering import details_text, search_compact, search_json, search_text
@@ -17,7 +17,6 @@ from recollect.memory.results import MemoryFilter, MemoryHit, ObservationHit
 from recollect.memory.superseding import find_successors, promote, successor_ids
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
-from recollect.model.search import Filter
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

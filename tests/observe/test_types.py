@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from conversations import conversation, edit, exchange, message, tool_call
 
+from recollect import Passage
 from recollect.memory.observe import observe
-from recollect.model.documents import Passage
 
 
 def commit(text: str) -> tuple[Passage, Passage]:

@@ -11,9 +11,8 @@ import pytest
 from fastapi import FastAPI, HTTPException
 from starlette.testclient import TestClient
 
-from recollect import errors
+from recollect import Library, errors
 from recollect.language.queries.query import MalformedQuery
-from recollect.library import Library
 from recollect.serve.http.logs import JsonFormatter
 from recollect.serve.http.responses import ERROR_SCHEMA, Problem
 from recollect.serve.identity.principal import Forbidden

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
+from recollect import Library, open
 from recollect.errors import StoreUnavailable
-from recollect.library import Library
-from recollect.places import open
 from recollect.serve.http.libraries import Libraries
 from recollect.settings import place as library_place
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from messages import NOON, message
 
+from recollect import Document, Filter, Passage
 from recollect.language.queries.query_tree import And, Near, Node, Not, Or, Word
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 
 
 def conversation(id: str, *passages: Passage, **fields: Any) -> Document:

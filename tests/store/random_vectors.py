@@ -8,7 +8,7 @@ import numpy as np
 from messages import NOON
 from numpy.typing import NDArray
 
-from recollect.model.documents import Document, Passage
+from recollect import Document, Passage
 from recollect.store.base import Store
 from recollect.store.values import Space
 

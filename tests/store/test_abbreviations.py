@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from messages import conversation, message
 
+from recollect import Passage
 from recollect.errors import AmbiguousId, NotFound
-from recollect.model.documents import Passage
 from recollect.model.undo import Edit
 from recollect.store.abbreviations import AbbreviatedStore
 from recollect.store.base import Store

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from recollect import Document, Passage
 from recollect.errors import OutdatedPosition
-from recollect.model.documents import Document, Passage
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.connection import Connection
 

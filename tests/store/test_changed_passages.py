@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from messages import conversation, message
 
+from recollect import Filter
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
-from recollect.model.search import Filter
 from recollect.store.sqlite import SqliteStore, sealing, volume_index
 
 EVERYTHING = Filter(kinds=(), hidden=True)

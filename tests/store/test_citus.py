@@ -23,10 +23,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 import recollect
 from bench.citus import Cluster
+from recollect import Document, Filter, Passage, SearchOptions
 from recollect.errors import InvalidInput
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter, SearchOptions
 from recollect.store.postgres import PostgresStore, administration
 
 pytestmark = pytest.mark.full

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from recollect import Document, Filter, Passage
 from recollect.errors import Conflict, DamagedLibrary
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage, arrange
-from recollect.model.search import Filter
+from recollect.model.documents import arrange
 from recollect.store.sqlite import SqliteStore, compression
 from recollect.store.sqlite.compression import Codec, pack_id
 from recollect.store.sqlite.connection import connect

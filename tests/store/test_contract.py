@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from messages import NOON, conversation, message
 
+from recollect import Document, Filter, Passage, SearchOptions
 from recollect.errors import ImportUndone, InvalidInput, NotFound
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import parse
 from recollect.language.text import storable
-from recollect.model.documents import Document, Passage, arrange
+from recollect.model.documents import arrange
 from recollect.model.receipts import FileReceipt
-from recollect.model.search import Filter, SearchOptions
 from recollect.model.undo import Edit
 from recollect.search.engine import search
 from recollect.store.base import Store

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from messages import conversation, message
 
+from recollect import Document, Filter
 from recollect.errors import Conflict
-from recollect.model.documents import Document
-from recollect.model.search import Filter
 from recollect.store.base import Store
 
 

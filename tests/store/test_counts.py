@@ -10,8 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from recollect import Document, Passage
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.model.documents import Document, Passage, arrange
+from recollect.model.documents import arrange
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 from recollect.store.sql import statistics

@@ -25,8 +25,8 @@ from hypothesis.stateful import (
 )
 
 import recollect
+from recollect import Filter
 from recollect.language.queries.query import parse
-from recollect.model.search import Filter
 
 WORDS = ("amber", "birch", "cobalt", "delta")
 IDS = st.sampled_from("abcd")

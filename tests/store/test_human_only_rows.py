@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
+from recollect import Document, Filter, Passage
 from recollect.language.queries.query import parse_query
 from recollect.model.audience import is_human_only
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore

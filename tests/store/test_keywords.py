@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from recollect import Document, Filter, Passage
 from recollect.importers.items import with_text
 from recollect.language.queries.query_tree import Word
-from recollect.model.documents import Document, Passage
 from recollect.model.kinds import MEDIA, NOTE
-from recollect.model.search import Filter
 from recollect.store.base import Store
 
 EVERYTHING = Filter(kinds=(), hidden=True)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from messages import NOON, conversation, message
 
+from recollect import Filter
 from recollect.errors import InvalidInput
-from recollect.model.search import Filter
 from recollect.model.undo import PIN, UNPIN, Edit
 from recollect.store.base import Store
 from recollect.store.values import ListPosition, list_start

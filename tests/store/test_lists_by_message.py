@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 from messages import NOON, conversation, message
 
-from recollect.model.documents import Passage
-from recollect.model.search import Filter
+from recollect import Filter, Passage
 from recollect.store.base import Store
 from recollect.store.sqlite import filters
 from recollect.store.values import list_start

@@ -11,8 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from recollect import Document, Passage
 from recollect.errors import RecollectError, StorageFull
-from recollect.model.documents import Document, Passage
 from recollect.store.sqlite import SqliteStore, transactions
 
 Flush = Callable[[int], None]

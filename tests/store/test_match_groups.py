@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from messages import NOON, conversation, message
 
+from recollect import Filter
 from recollect.language.queries.query import parse
-from recollect.model.search import Filter
 from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore

@@ -9,9 +9,9 @@ import pytest
 from messages import NOON, conversation, message
 from random_libraries import random_documents, random_filter, random_tree
 
+from recollect import Filter
 from recollect.language.queries.query import parse
 from recollect.language.text import micros
-from recollect.model.search import Filter
 from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
 from recollect.store.sqlite import sealing

@@ -10,9 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from messages import conversation, message
 
+from recollect import Filter, Passage
 from recollect.errors import AmbiguousId, Conflict, NotFound
-from recollect.model.documents import Passage
-from recollect.model.search import Filter
 from recollect.store.abbreviations import AbbreviatedStore
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.compression import (

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from messages import NOON, conversation, message
 
+from recollect import Document, Filter
 from recollect.errors import Conflict, NotFound
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
 from recollect.language.text import identifier
-from recollect.model.documents import Document
 from recollect.model.edited_fields import without_edited_fields
-from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from messages import NOON, conversation, message
 
-from recollect.model.documents import Document
+from recollect import Document
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 

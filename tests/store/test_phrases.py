@@ -13,8 +13,8 @@ import pytest
 from messages import message
 from random_libraries import WORDS, conversation, random_documents, random_filter, random_tree
 
+from recollect import Filter
 from recollect.language.queries.query_tree import And, Near, Not, Or, Word
-from recollect.model.search import Filter
 from recollect.store.sqlite import SqliteStore, fts, sealing, text_index
 from recollect.store.sqlite import store as sqlite_store
 

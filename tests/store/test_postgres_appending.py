@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from test_appending import MESSAGES
 
+from recollect import Document, Filter, Passage
 from recollect.errors import LibraryMoved, OutdatedPosition
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore, appending
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.words import IndexWriter, Vocabulary

@@ -37,10 +37,9 @@ from proxy import Link, Proxy
 from psycopg.conninfo import conninfo_to_dict
 
 import recollect
+from recollect import Document, Filter, Passage
 from recollect.errors import NotFound, RecollectError, SearchTimeout, StoreBusy, StoreUnavailable
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.base import Store

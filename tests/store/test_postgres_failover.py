@@ -12,7 +12,7 @@ from local_servers import LocalServer, new_folder, server_folder, wait_until
 from starlette.testclient import TestClient
 
 import recollect
-from recollect.model.documents import Document, Passage
+from recollect import Document, Passage
 from recollect.places import keys
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig

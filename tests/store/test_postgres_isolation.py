@@ -31,13 +31,11 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 import recollect
+from recollect import Document, Filter, Library, Passage, SearchOptions
 from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.language.queries.query import parse
-from recollect.library import Library
 from recollect.model import undo
-from recollect.model.documents import Document, Passage
 from recollect.model.kinds import KINDS
-from recollect.model.search import Filter, SearchOptions
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore

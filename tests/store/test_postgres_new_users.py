@@ -10,9 +10,8 @@ import psycopg
 import pytest
 from messages import conversation, message
 
+from recollect import Document, Filter
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document
-from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.connection import Connection
 

@@ -17,10 +17,9 @@ import psycopg
 import pytest
 from logins import login, of, own_database, superuser
 
+from recollect import Document, Filter, Passage
 from recollect.errors import NewerLibrary, RecollectError
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres.administration import database_status

@@ -13,9 +13,8 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
+from recollect import Document, Filter, Passage
 from recollect.errors import StoreUnavailable
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 from recollect.store.postgres import PostgresStore, vectors
 from recollect.store.postgres.connection import Connection
 from recollect.store.values import Space

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.model.documents import Document, Passage
+from recollect import Document, Passage
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres import words as vocabulary
 

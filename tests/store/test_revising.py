@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from recollect import Document, Filter, Passage
 from recollect.errors import Conflict, NotFound
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
-from recollect.model.search import Filter
 from recollect.store.base import Store
 
 pytestmark = pytest.mark.every_store

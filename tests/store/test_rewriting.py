@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect import Document, Filter, Passage
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.importers.items import fields_of, text_of, with_fields, with_text
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage, arrange
+from recollect.model.documents import arrange
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
-from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 

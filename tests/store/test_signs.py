@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from random_libraries import random_documents, random_filter
 from random_vectors import conversation, embed_all, keys, unit
 
-from recollect.model.search import Filter
+from recollect import Filter
 from recollect.store.sqlite import SqliteStore, vector_search
 from recollect.store.values import Space
 

@@ -12,10 +12,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from recollect import Document, Filter, Passage
 from recollect.errors import DamagedLibrary, NewerLibrary, RecollectError, SearchTimeout, StoreBusy
 from recollect.language.queries.query import parse
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 from recollect.settings import LIMITS, Limits
 from recollect.store.sqlite import SqliteStore, text_index
 from recollect.store.sqlite.connection import connect

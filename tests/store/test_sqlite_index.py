@@ -24,11 +24,10 @@ from messages import NOON, message
 from random_libraries import conversation, random_documents, random_filter, random_tree
 from selection import few
 
+from recollect import Document, Filter, Passage
 from recollect.index.refresh import refresh
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.models.embeddings import STATIC
 from recollect.store.sql import changes, lookup, spaces

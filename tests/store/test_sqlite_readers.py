@@ -8,8 +8,8 @@ import apsw
 import pytest
 from messages import conversation, message
 
+from recollect import Filter
 from recollect.language.queries.query import parse
-from recollect.model.search import Filter
 from recollect.store.sqlite.store import SqliteStore
 
 EVERYTHING = Filter()

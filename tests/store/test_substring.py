@@ -7,8 +7,8 @@ import random
 import pytest
 from messages import conversation, message
 
+from recollect import Filter
 from recollect.language.text import fold
-from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.sqlite import passages, substring
 

@@ -6,9 +6,9 @@ import pytest
 from messages import conversation, message
 
 import recollect
+from recollect import Filter, SearchOptions
 from recollect.language.symbols import spell_out_symbols, symbol_name
 from recollect.language.text import tokens
-from recollect.model.search import Filter, SearchOptions
 from recollect.store.base import Store
 
 EVERYTHING = Filter(kinds=(), hidden=True)

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
+from recollect import Document, Filter, Passage
 from recollect.store.base import Store
 from recollect.store.values import Removal
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
+from recollect import Document, Filter, Passage
 from recollect.memory.observe.storing import as_document
-from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
-from recollect.model.search import Filter
 from recollect.store.base import Store
 from recollect.store.sql import observations as observation_sql
 from recollect.store.sqlite import SqliteStore, connection

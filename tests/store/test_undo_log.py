@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from messages import NOON, conversation, message
 
+from recollect import Filter, Summary
 from recollect.errors import Conflict, NotFound
 from recollect.language.queries.query import parse
-from recollect.model.documents import Summary
-from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from random_libraries import random_documents, random_filter
 from random_vectors import conversation, embed_all, keys, unit
 
+from recollect import Document, Filter, Passage
 from recollect.errors import NotFound
-from recollect.model.documents import Document, Passage
-from recollect.model.search import Filter
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 from recollect.store.values import Space

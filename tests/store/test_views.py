@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from contents import all_contents
 
+from recollect import Document, Filter, Passage, Receipt
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
-from recollect.model.documents import Document, Passage
-from recollect.model.receipts import FileReceipt, Receipt
-from recollect.model.search import Filter
+from recollect.model.receipts import FileReceipt
 from recollect.model.undo import Edit
 from recollect.store import audience
 from recollect.store.audience import AudienceStore, LabelledStore

@@ -19,12 +19,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from recollect import Filter
 from recollect.errors import RecollectError
 from recollect.language.queries import query
 from recollect.language.queries.query_tree import And, Node, Not, Or, Word
 from recollect.language.text import from_micros, micros
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION
-from recollect.model.search import Filter
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts import fts_query
 from recollect.store.sqlite.text_index import prepare_text
