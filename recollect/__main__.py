@@ -16,7 +16,7 @@ SHORT_COMMANDS = ("list", "read", "related", "search", "stats")
 
 def run() -> None:
     """Run the program, and end the process. `main` runs a command inside another program."""
-    command, _ = _split_command(sys.argv[1:])
+    command, _ = split_command(sys.argv[1:])
     if command in SHORT_COMMANDS:
         # numpy starts a thread per core to multiply matrices, and each waits busily: 50 to 130 ms.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -25,7 +25,7 @@ def run() -> None:
 
 def main() -> int:
     arguments = sys.argv[1:]
-    command, options = _split_command(arguments)
+    command, options = split_command(arguments)
     if command == "mcp":
         from recollect.serve.mcp.stdio import main as serve
 
@@ -41,7 +41,7 @@ def main() -> int:
     return run_command(arguments, command)
 
 
-def _split_command(arguments: list[str]) -> tuple[str, list[str]]:
+def split_command(arguments: list[str]) -> tuple[str, list[str]]:
     """The command, which is the first word that is not a global option or its value, and the
     other arguments."""
     position = 0

@@ -29,7 +29,7 @@ _BATCH = 100
 """How many values an iteration fetches per thread call."""
 
 
-def _in_thread(
+def in_thread(
     method: Callable[Concatenate[Library, P], T],
 ) -> Callable[Concatenate[AsyncLibrary, P], Awaitable[T]]:
     @wraps(method)
@@ -60,67 +60,67 @@ class AsyncLibrary:
     ) -> None:
         await self.close()
 
-    close = _in_thread(Library.close)
+    close = in_thread(Library.close)
 
-    import_path = _in_thread(Library.import_path)
-    import_items = _in_thread(Library.import_items)
-    export = _in_thread(Library.export)
-    undo_import = _in_thread(Library.undo_import)
-    receipts = _in_thread(Library.receipts)
-    running_imports = _in_thread(Library.running_imports)
+    import_path = in_thread(Library.import_path)
+    import_items = in_thread(Library.import_items)
+    export = in_thread(Library.export)
+    undo_import = in_thread(Library.undo_import)
+    receipts = in_thread(Library.receipts)
+    running_imports = in_thread(Library.running_imports)
 
-    add_conversation = _in_thread(Library.add_conversation)
-    ensure_conversation = _in_thread(Library.ensure_conversation)
-    add_messages = _in_thread(Library.add_messages)
-    update_conversation = _in_thread(Library.update_conversation)
-    revise_conversation = _in_thread(Library.revise_conversation)
-    delete_conversation = _in_thread(Library.delete_conversation)
-    delete_message = _in_thread(Library.delete_message)
-    restore_document = _in_thread(Library.restore_document)
-    forget = _in_thread(Library.forget)
-    redact = _in_thread(Library.redact)
+    add_conversation = in_thread(Library.add_conversation)
+    ensure_conversation = in_thread(Library.ensure_conversation)
+    add_messages = in_thread(Library.add_messages)
+    update_conversation = in_thread(Library.update_conversation)
+    revise_conversation = in_thread(Library.revise_conversation)
+    delete_conversation = in_thread(Library.delete_conversation)
+    delete_message = in_thread(Library.delete_message)
+    restore_document = in_thread(Library.restore_document)
+    forget = in_thread(Library.forget)
+    redact = in_thread(Library.redact)
 
-    rename = _in_thread(Library.rename)
-    tag = _in_thread(Library.tag)
-    untag = _in_thread(Library.untag)
-    pin = _in_thread(Library.pin)
-    trash = _in_thread(Library.trash)
-    changes = _in_thread(Library.changes)
-    undo = _in_thread(Library.undo)
-    empty_trash = _in_thread(Library.empty_trash)
+    rename = in_thread(Library.rename)
+    tag = in_thread(Library.tag)
+    untag = in_thread(Library.untag)
+    pin = in_thread(Library.pin)
+    trash = in_thread(Library.trash)
+    changes = in_thread(Library.changes)
+    undo = in_thread(Library.undo)
+    empty_trash = in_thread(Library.empty_trash)
 
-    thread = _in_thread(Library.thread)
+    thread = in_thread(Library.thread)
 
-    find_id = _in_thread(Library.find_id)
-    find_session = _in_thread(Library.find_session)
-    short_id = _in_thread(Library.short_id)
-    resolve_id = _in_thread(Library.resolve_id)
-    conversation = _in_thread(Library.conversation)
-    conversation_page = _in_thread(Library.conversation_page)
-    list_page = _in_thread(Library.list_page)
-    summary = _in_thread(Library.summary)
-    message = _in_thread(Library.message)
-    read_path = _in_thread(Library.read_path)
-    messages = _in_thread(Library.messages)
-    view = _in_thread(Library.view)
-    facets = _in_thread(Library.facets)
-    facet_names = _in_thread(Library.facet_names)
-    activity = _in_thread(Library.activity)
-    stats = _in_thread(Library.stats)
-    version = _in_thread(Library.version)
+    find_id = in_thread(Library.find_id)
+    find_session = in_thread(Library.find_session)
+    short_id = in_thread(Library.short_id)
+    resolve_id = in_thread(Library.resolve_id)
+    conversation = in_thread(Library.conversation)
+    conversation_page = in_thread(Library.conversation_page)
+    list_page = in_thread(Library.list_page)
+    summary = in_thread(Library.summary)
+    message = in_thread(Library.message)
+    read_path = in_thread(Library.read_path)
+    messages = in_thread(Library.messages)
+    view = in_thread(Library.view)
+    facets = in_thread(Library.facets)
+    facet_names = in_thread(Library.facet_names)
+    activity = in_thread(Library.activity)
+    stats = in_thread(Library.stats)
+    version = in_thread(Library.version)
 
-    search = _in_thread(Library.search)
-    related = _in_thread(Library.related)
-    count_matches = _in_thread(Library.count_matches)
-    recent = _in_thread(Library.recent)
-    find_text = _in_thread(Library.find_text)
-    match_expression = _in_thread(Library.match_expression)
-    digest = _in_thread(Library.digest)
+    search = in_thread(Library.search)
+    related = in_thread(Library.related)
+    count_matches = in_thread(Library.count_matches)
+    recent = in_thread(Library.recent)
+    find_text = in_thread(Library.find_text)
+    match_expression = in_thread(Library.match_expression)
+    digest = in_thread(Library.digest)
 
-    index = _in_thread(Library.index)
-    audit = _in_thread(Library.audit)
-    verify = _in_thread(Library.verify)
-    repair = _in_thread(Library.repair)
+    index = in_thread(Library.index)
+    audit = in_thread(Library.audit)
+    verify = in_thread(Library.verify)
+    repair = in_thread(Library.repair)
 
     async def add_message(
         self, conversation_id: str, role: str, content: str, **fields: Any
@@ -146,7 +146,7 @@ class AsyncLibrary:
 
     def documents(self, filter: Filter | None = None) -> AsyncIterator[Document]:
         """Every conversation and item with its content, for `async for`."""
-        return _iterate(lambda: self.library.documents(filter), 1)
+        return iterate(lambda: self.library.documents(filter), 1)
 
 
 class AsyncConversationList:
@@ -156,7 +156,7 @@ class AsyncConversationList:
         self._conversations = conversations
 
     def __aiter__(self) -> AsyncIterator[Summary]:
-        return _iterate(lambda: self._conversations, _BATCH)
+        return iterate(lambda: self._conversations, _BATCH)
 
     async def count(self) -> int:
         return await asyncio.to_thread(len, self._conversations)
@@ -166,18 +166,18 @@ class AsyncConversationList:
         return await asyncio.to_thread(lambda: self._conversations[start:stop])
 
 
-async def _iterate(values: Callable[[], Iterable[T]], batch: int) -> AsyncIterator[T]:
+async def iterate(values: Callable[[], Iterable[T]], batch: int) -> AsyncIterator[T]:
     """Iterate in a thread, a batch at a time."""
     iterator = await asyncio.to_thread(lambda: iter(values()))
     while True:
-        some = await asyncio.to_thread(_take, iterator, batch)
+        some = await asyncio.to_thread(take, iterator, batch)
         for value in some:
             yield value
         if len(some) < batch:
             return
 
 
-def _take(iterator: Iterator[T], count: int) -> list[T]:
+def take(iterator: Iterator[T], count: int) -> list[T]:
     values = []
     for value in iterator:
         values.append(value)

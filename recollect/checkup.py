@@ -60,28 +60,28 @@ def check_libraries(
     where = place(path_or_url)
     if user is None and isinstance(where, Path):
         files = places.library_files(where)
-        return [_check(str(file), partial(places.open_file, file), repair) for file in files]
+        return [check(str(file), partial(places.open_file, file), repair) for file in files]
     if not places.exists(where, user):
         return []
     location = "the database"  # its address may contain a password
     if isinstance(where, Path):
         location = str(places.library_file(where, user or default_user()))
     open_library = partial(places.open, where, user, background=False)
-    return [_check(location, open_library, repair)]
+    return [check(location, open_library, repair)]
 
 
-def _check(location: str, open_library: Callable[[], Library], repair: Progress | None) -> Checkup:
+def check(location: str, open_library: Callable[[], Library], repair: Progress | None) -> Checkup:
     checkup = Checkup(location)
     try:
         with open_library() as library:
-            _check_open(library, checkup, repair)
+            check_open(library, checkup, repair)
     except RecollectError as error:
         checkup.error = reason_of(error)
         checkup.is_damaged = isinstance(error, DamagedLibrary)
     return checkup
 
 
-def _check_open(library: Library, checkup: Checkup, repair: Progress | None) -> None:
+def check_open(library: Library, checkup: Checkup, repair: Progress | None) -> None:
     checkup.findings = library.verify()
     findings = checkup.findings
     if repair is not None and not findings.healthy and not findings.damaged:

@@ -55,7 +55,7 @@ class Setting(NamedTuple, Generic[T]):
         text = os.environ.get(self.name, "").strip()
         if text:
             return text, ENVIRONMENT
-        text = _file_values().get(self.key, "")
+        text = file_values().get(self.key, "")
         if text:
             return text, FILE
         return None, DEFAULT
@@ -100,28 +100,28 @@ def config_file() -> Path:
     path = os.environ.get("RECOLLECT_CONFIG")
     if path:
         return expand_path(path)
-    return _default_config_file(os.environ.get("HOME"), os.environ.get("XDG_CONFIG_HOME"))
+    return default_config_file(os.environ.get("HOME"), os.environ.get("XDG_CONFIG_HOME"))
 
 
 @lru_cache(maxsize=1)
-def _default_config_file(*_environment: str | None) -> Path:
+def default_config_file(*_environment: str | None) -> Path:
     """The arguments are only the cache key: the folder depends on these variables."""
     from platformdirs import user_config_path
 
     return user_config_path("recollect", appauthor=False) / "recollect.toml"
 
 
-def _file_values() -> dict[str, str]:
+def file_values() -> dict[str, str]:
     path = config_file()
     try:
         status = path.stat()
     except OSError:
         return {}
-    return _parse_file(path, status.st_mtime_ns, status.st_size)
+    return parse_file(path, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=1)
-def _parse_file(path: Path, modified: int, size: int) -> dict[str, str]:
+def parse_file(path: Path, modified: int, size: int) -> dict[str, str]:
     """The settings in a file. Its time and size are part of the cache key."""
     import tomllib
 
@@ -132,11 +132,11 @@ def _parse_file(path: Path, modified: int, size: int) -> dict[str, str]:
     keys = {setting.key for setting in SETTINGS}
     for key in values:
         if key not in keys:
-            raise InvalidInput(f"{path}: there is no setting {key!r}.{_suggestion(key, keys)}")
-    return {key: _as_text(path, key, value) for key, value in values.items()}
+            raise InvalidInput(f"{path}: there is no setting {key!r}.{suggestion(key, keys)}")
+    return {key: as_text(path, key, value) for key, value in values.items()}
 
 
-def _suggestion(key: str, keys: set[str]) -> str:
+def suggestion(key: str, keys: set[str]) -> str:
     from difflib import get_close_matches
 
     similar = get_close_matches(key, keys, 1)
@@ -145,7 +145,7 @@ def _suggestion(key: str, keys: set[str]) -> str:
     return " `recollect config` lists them all."
 
 
-def _as_text(path: Path, key: str, value: Any) -> str:
+def as_text(path: Path, key: str, value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, (str, int)):

@@ -66,18 +66,18 @@ class Conversion:
 def encrypt_home(home: Path, passphrase: str, progress: Progress | None = None) -> Conversion:
     """Encrypt every library of a home, its API keys and its archive, or resume doing so."""
     encryption.require_support()
-    key_file = _existing_key_file(home)
+    key_file = existing_key_file(home)
     if key_file is None:
         require_strength(passphrase)
         create_private_folder(home)
-        _require_no_uploads(home)
-        _require_unused(home, None)
+        require_no_uploads(home)
+        require_unused(home, None)
         key_file = encryption.new_key_file(home, passphrase, encryption.ENCRYPTING)
     elif key_file.state == encryption.ENCRYPTED:
         raise InvalidInput(f"{home} is encrypted already.")
     key = encryption.unlock(key_file, passphrase)
     key_file = key_file.change_state(encryption.ENCRYPTING)
-    result = _convert(home, _Direction(None, key), progress)
+    result = convert(home, _Direction(None, key), progress)
     key_file.change_state(encryption.ENCRYPTED)
     return result
 
@@ -85,12 +85,12 @@ def encrypt_home(home: Path, passphrase: str, progress: Progress | None = None) 
 def decrypt_home(home: Path, progress: Progress | None = None) -> Conversion:
     """Decrypt a home, or resume doing so."""
     encryption.require_support()
-    key_file = _required_key_file(home)
+    key_file = required_key_file(home)
     key = encryption.unlock(key_file)
     if key_file.state == encryption.ENCRYPTED:
-        _require_unused(home, key)
+        require_unused(home, key)
     key_file = key_file.change_state(encryption.DECRYPTING)
-    result = _convert(home, _Direction(key, None), progress)
+    result = convert(home, _Direction(key, None), progress)
     key_file.path.unlink()
     sync_folder(home)
     return result
@@ -98,27 +98,27 @@ def decrypt_home(home: Path, progress: Progress | None = None) -> Conversion:
 
 def change_passphrase(home: Path, new_passphrase: str) -> None:
     """Protect the key of a home with another passphrase. Nothing else is written."""
-    key_file = _required_key_file(home)
+    key_file = required_key_file(home)
     key = encryption.unlock(key_file)
     require_strength(new_passphrase)
     record = wrap_key(key.secret, new_passphrase, encryption.key_context(key.id))
     key_file._replace(record=record).write()
 
 
-def _existing_key_file(home: Path) -> KeyFile | None:
+def existing_key_file(home: Path) -> KeyFile | None:
     if not (home / KEY_FILE).exists():
         return None
     return encryption.read_key_file(home / KEY_FILE)
 
 
-def _required_key_file(home: Path) -> KeyFile:
-    key_file = _existing_key_file(home)
+def required_key_file(home: Path) -> KeyFile:
+    key_file = existing_key_file(home)
     if key_file is None:
         raise InvalidInput(f"{home} is not encrypted.")
     return key_file
 
 
-def _require_no_uploads(home: Path) -> None:
+def require_no_uploads(home: Path) -> None:
     uploads = home / UPLOADS
     if uploads.is_dir() and any(uploads.iterdir()):
         raise InvalidInput(
@@ -145,44 +145,44 @@ class _Direction:
         return ENCRYPTED_SUFFIX, _PLAIN_SUFFIX
 
 
-def _convert(home: Path, direction: _Direction, progress: Progress | None) -> Conversion:
-    _remove_leftovers(home)
+def convert(home: Path, direction: _Direction, progress: Progress | None) -> Conversion:
+    remove_leftovers(home)
     databases = list(_databases(home))
-    copies = _stored_copies(databases, direction)
+    copies = stored_copies(databases, direction)
     archived_files = list(_archived_files(home, direction.suffixes[0]))
     total = len(databases) + len(archived_files)
     for count, path in enumerate((*archived_files, *databases)):
         if progress is not None:
             progress(str(path.relative_to(home)), count, total)
         if path.suffix == ".db":
-            _convert_database(path, direction)
+            convert_database(path, direction)
         else:
-            _convert_file(path, direction, *copies.get(path, (path.name, None)))
+            convert_file(path, direction, *copies.get(path, (path.name, None)))
     return Conversion(len(databases), len(archived_files))
 
 
-def _remove_leftovers(home: Path) -> None:
+def remove_leftovers(home: Path) -> None:
     """Remove copies that a killed backup or conversion left. They may be plain text."""
     shutil.rmtree(home / BACKUP_WORK, ignore_errors=True)
     shutil.rmtree(home / RESULTS, ignore_errors=True)
-    for draft in _files(home, f"*{_DRAFT}*"):
+    for draft in files(home, f"*{_DRAFT}*"):
         draft.unlink()
 
 
 def _databases(home: Path) -> Iterator[Path]:
     """Every database in a home: libraries, API keys, catalogues, and copies of these."""
-    for path in _files(home, "*.db"):
+    for path in files(home, "*.db"):
         if path.relative_to(home).parts[0] not in (MODELS, BACKUP_WORK):
             yield path
 
 
 def _archived_files(home: Path, suffix: str) -> Iterator[Path]:
-    for path in _files(home, f"*{suffix}"):
+    for path in files(home, f"*{suffix}"):
         if ARCHIVE in path.relative_to(home).parts:
             yield path
 
 
-def _files(home: Path, pattern: str) -> list[Path]:
+def files(home: Path, pattern: str) -> list[Path]:
     """Recollect's own files whose names match a pattern."""
     paths: list[Path] = []
     for entry in own_entries(home):
@@ -193,16 +193,16 @@ def _files(home: Path, pattern: str) -> list[Path]:
     return sorted(path for path in paths if path.is_file())
 
 
-def _require_unused(home: Path, key: DataKey | None) -> None:
+def require_unused(home: Path, key: DataKey | None) -> None:
     """Raise an error if a database is in use or damaged, before anything is changed."""
     for path in _databases(home):
-        with closing(_open_alone(path, key)) as db, db.codec.without_decompressing():
+        with closing(open_alone(path, key)) as db, db.codec.without_decompressing():
             problems = db.get("pragma integrity_check(1)")
         if problems != "ok":
             raise DamagedLibrary(f"{path} is damaged, so nothing was changed. {DAMAGE_ADVICE}")
 
 
-def _open_alone(path: Path, key: DataKey | None) -> Connection:
+def open_alone(path: Path, key: DataKey | None) -> Connection:
     """A connection that keeps all others out."""
     try:
         db = connect_with(key, path)
@@ -226,14 +226,14 @@ def _open_alone(path: Path, key: DataKey | None) -> Connection:
 # -- a database ---
 
 
-def _convert_database(path: Path, direction: _Direction) -> None:
+def convert_database(path: Path, direction: _Direction) -> None:
     draft = path.with_name(path.name + _DRAFT)
-    if not _opens(path, direction.target):
-        db = _open_alone(path, direction.source)
+    if not opens(path, direction.target):
+        db = open_alone(path, direction.source)
         try:
             _copy(db, draft, direction.target)
             draft.chmod(0o600)
-            _finish_copy(db, draft, direction.target)
+            finish_copy(db, draft, direction.target)
         except apsw.Error as error:
             draft.unlink(missing_ok=True)
             raise translate_error(error, path) from error
@@ -243,9 +243,9 @@ def _convert_database(path: Path, direction: _Direction) -> None:
         draft.replace(path)
         sync_folder(path.parent)
     if direction.target is not None:
-        _remove_index(path)
+        remove_index(path)
     if path.name == "catalogue.db":
-        _update_sizes(path, direction)
+        update_sizes(path, direction)
 
 
 def _copy(db: Connection, draft: Path, key: DataKey | None) -> None:
@@ -262,7 +262,7 @@ def _copy(db: Connection, draft: Path, key: DataKey | None) -> None:
         ) from None
 
 
-def _opens(path: Path, key: DataKey | None) -> bool:
+def opens(path: Path, key: DataKey | None) -> bool:
     """Whether a database can be read with a key."""
     with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)) as db:
         try:
@@ -281,22 +281,22 @@ def _address(path: Path, key: DataKey | None) -> str:
     return f"{address}?cipher=chacha20&key=raw:{key.for_databases.hex()}"
 
 
-def _finish_copy(db: Connection, copy: Path, key: DataKey | None) -> None:
+def finish_copy(db: Connection, copy: Path, key: DataKey | None) -> None:
     """Compare a copy with the database, and make it as the store expects it."""
     other = connect_with(key, copy)
     try:
         with other.codec.without_decompressing():
             problems = [line for (line,) in other.rows("pragma integrity_check(5)") if line != "ok"]
-        if problems or _counts(other) != _counts(db):
+        if problems or counts(other) != counts(db):
             raise RecollectError(f"{copy} differs from the original, which was not changed.")
-        if key is not None and _has_table(other, "volume"):
+        if key is not None and has_table(other, "volume"):
             other.run("delete from volume")
         other.execute("pragma journal_mode = delete").fetchall()
     finally:
         other.close()
 
 
-def _counts(db: Connection) -> dict[str, int]:
+def counts(db: Connection) -> dict[str, int]:
     """The number of rows of every table that is stored as such."""
     names = [
         name
@@ -306,11 +306,11 @@ def _counts(db: Connection) -> dict[str, int]:
     return {name: db.get(f'select count(*) from "{name}"') for name in sorted(names)}  # noqa: S608
 
 
-def _has_table(db: Connection, name: str) -> bool:
+def has_table(db: Connection, name: str) -> bool:
     return bool(db.get("select 1 from sqlite_schema where name = ?", (name,)))
 
 
-def _remove_index(library: Path) -> None:
+def remove_index(library: Path) -> None:
     """Remove the index files of a library, which contain plain text."""
     for name in ("volumes", "vectors"):
         folder = library.with_name("index") / name
@@ -321,7 +321,7 @@ def _remove_index(library: Path) -> None:
 # -- an archived file ---
 
 
-def _stored_copies(
+def stored_copies(
     databases: list[Path], direction: _Direction
 ) -> dict[Path, tuple[str, int | None]]:
     """The name in the catalogue, and the size, of each archived file that catalogues know.
@@ -332,10 +332,10 @@ def _stored_copies(
     for catalogue in databases:
         if catalogue.name != "catalogue.db":
             continue
-        is_converted = not _opens(catalogue, direction.source)  # by the opposite command
+        is_converted = not opens(catalogue, direction.source)  # by the opposite command
         key = direction.target if is_converted else direction.source
         with closing(connect_with(key, catalogue)) as db:
-            if _has_table(db, "file"):
+            if has_table(db, "file"):
                 rows = db.rows("select path, stored, copies from file where stored > 0")
                 for name, stored, older in rows:
                     copy = catalogue.parent / f"{name}{direction.suffixes[0]}"
@@ -345,14 +345,14 @@ def _stored_copies(
     return copies
 
 
-def _convert_file(path: Path, direction: _Direction, name: str, size: int | None) -> None:
+def convert_file(path: Path, direction: _Direction, name: str, size: int | None) -> None:
     before, after = direction.suffixes
     target = path.with_name(path.name.removesuffix(before) + after)
     draft = target.with_name(target.name + _DRAFT)
     with create_file(draft) as file:
         if direction.target is not None:
             with EncryptedWriter(file, aes(direction.target.for_files), name) as writer:
-                writer.write(_first_bytes(path, size))
+                writer.write(first_bytes(path, size))
         elif direction.source is not None:
             cipher = aes(direction.source.for_files)
             with EncryptedReader(path.open("rb"), cipher, name, size) as reader:
@@ -364,18 +364,18 @@ def _convert_file(path: Path, direction: _Direction, name: str, size: int | None
     path.unlink()
 
 
-def _first_bytes(path: Path, size: int | None) -> bytes:
+def first_bytes(path: Path, size: int | None) -> bytes:
     with path.open("rb") as file:
         if size is None:
             return file.read()
         return file.read(size)
 
 
-def _update_sizes(catalogue: Path, direction: _Direction) -> None:
+def update_sizes(catalogue: Path, direction: _Direction) -> None:
     """Record the new sizes of archived files."""
     suffix = direction.suffixes[1]
     with closing(connect_with(direction.target, catalogue)) as db, db:
-        if not _has_table(db, "file"):
+        if not has_table(db, "file"):
             return
         for id_, path in db.rows("select id, path from file where stored > 0"):
             with suppress(FileNotFoundError):

@@ -60,7 +60,7 @@ def wrap_key(key: bytes, passphrase: str, context: bytes) -> dict[str, Any]:
     """The record from which the passphrase recovers a key. `context` says what the key is for."""
     salt = os.urandom(16)
     nonce = os.urandom(NONCE_BYTES)
-    ciphertext = aes(_stretch(passphrase, salt, SCRYPT)).encrypt(nonce, key, context)
+    ciphertext = aes(stretch(passphrase, salt, SCRYPT)).encrypt(nonce, key, context)
     return {
         "cipher": "aes-256-gcm",
         "kdf": "scrypt",
@@ -80,7 +80,7 @@ def unwrap_key(passphrase: str, record: dict[str, Any], context: bytes) -> bytes
         raise UnusableRecord("The key cannot be read.") from error
     if any(not 1 <= cost[name] <= _MAX_SCRYPT[name] for name in cost):
         raise UnusableRecord("The key has impossible parameters.")
-    protection = aes(_stretch(passphrase, salt, cost))
+    protection = aes(stretch(passphrase, salt, cost))
     from cryptography.exceptions import InvalidTag
 
     try:
@@ -90,7 +90,7 @@ def unwrap_key(passphrase: str, record: dict[str, Any], context: bytes) -> bytes
     return key
 
 
-def _stretch(passphrase: str, salt: bytes, cost: dict[str, int]) -> bytes:
+def stretch(passphrase: str, salt: bytes, cost: dict[str, int]) -> bytes:
     import hashlib
 
     memory = 128 * cost["r"] * (cost["n"] + cost["p"] + 2)

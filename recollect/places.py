@@ -58,11 +58,11 @@ def open(
     a thread indexes new messages; the default is RECOLLECT_INDEXING. An `indexer` replaces it.
     """
     where = place(path_or_url)
-    user = _validate_user(user)
+    user = validate_user(user)
     if background is None:
         background = settings.INDEXING.get() != "manual"
     redacts = settings.REDACT.get()
-    store = _complete(_open_store(where, user))
+    store = complete(open_store(where, user))
     if redacts:
         from recollect.store.redacting import RedactingStore
 
@@ -78,7 +78,7 @@ def open(
     open_shared = None
     if isinstance(where, str):
         open_shared = partial(shared_database, where)
-    return Library(store, background, _archive_folder(where, user), indexer, open_shared)
+    return Library(store, background, archive_folder(where, user), indexer, open_shared)
 
 
 def open_existing(
@@ -89,7 +89,7 @@ def open_existing(
 ) -> Library | None:
     """Open a user's library if it exists. Creates nothing."""
     where = place(path_or_url)
-    user = _validate_user(user)
+    user = validate_user(user)
     if not _exists(where, user):
         return None
     return open(where, user, background=background)
@@ -116,34 +116,34 @@ def move(
 
     source_place = place(source)
     target_place = place(target)
-    user = _validate_user(user)
-    target_user = _validate_user(user if to_user is None else to_user)
+    user = validate_user(user)
+    target_user = validate_user(user if to_user is None else to_user)
     if not _exists(source_place, user):
-        result = _finish_move(target_place, target_user)
+        result = finish_move(target_place, target_user)
         if result is None:
-            raise _no_library(source_place, user)
+            raise no_library(source_place, user)
         return result
     with (
-        closing(_open_store(source_place, user)) as source_store,
-        closing(_open_store(target_place, target_user)) as target_store,
+        closing(open_store(source_place, user)) as source_store,
+        closing(open_store(target_place, target_user)) as target_store,
     ):
         return moving.move(
             source_store,
             target_store,
-            address=_address(target_place, target_user),
+            address=address(target_place, target_user),
             switch=switch,
             remove=remove,
             progress=progress,
         )
 
 
-def _finish_move(where: Path | str, user: str) -> MoveResult | None:
+def finish_move(where: Path | str, user: str) -> MoveResult | None:
     """Finish a move that was interrupted after it had removed the source; None if there is none."""
     from recollect.transfer import moving
 
     if not _exists(where, user):
         return None
-    with closing(_open_store(where, user)) as store:
+    with closing(open_store(where, user)) as store:
         return moving.finish(store)
 
 
@@ -152,14 +152,14 @@ def reopen(path_or_url: str | Path, user: str | None = None) -> None:
     from recollect.transfer import moving
 
     where = place(path_or_url)
-    user = _validate_user(user)
+    user = validate_user(user)
     if not _exists(where, user):
-        raise _no_library(where, user)
-    with closing(_open_store(where, user)) as store:
+        raise no_library(where, user)
+    with closing(open_store(where, user)) as store:
         moving.reopen(store)
 
 
-def _address(where: Path | str, user: str) -> str:
+def address(where: Path | str, user: str) -> str:
     """The place of a library as people see it, without a password."""
     if isinstance(where, Path):
         return str(library_file(where, user))
@@ -173,10 +173,10 @@ def abort_move(target: str | Path, user: str | None = None) -> None:
     from recollect.transfer import moving
 
     where = place(target)
-    user = _validate_user(user)
+    user = validate_user(user)
     if not _exists(where, user):
-        raise _no_library(where, user)
-    with closing(_open_store(where, user)) as store:
+        raise no_library(where, user)
+    with closing(open_store(where, user)) as store:
         moving.abort(store)
 
 
@@ -196,19 +196,19 @@ def salvage(
     """
     from recollect.transfer.salvage import rescue
 
-    user = _validate_user(user)
-    target_user = _validate_user(user if to_user is None else to_user)
+    user = validate_user(user)
+    target_user = validate_user(user if to_user is None else to_user)
     target_place = place(target)
-    file = _damaged_file(source, user)
+    file = damaged_file(source, user)
     if isinstance(target_place, Path):
         target_file = library_file(target_place, target_user)
         if target_file.exists() and target_file.samefile(file):
             raise InvalidInput(f"{file} cannot be rescued into itself. Choose another folder.")
-    with closing(_open_store(target_place, target_user)) as target_store:
+    with closing(open_store(target_place, target_user)) as target_store:
         return rescue(file, target_store, progress)
 
 
-def _damaged_file(source: str | Path, user: str) -> Path:
+def damaged_file(source: str | Path, user: str) -> Path:
     where = place(source)
     if not isinstance(where, Path):
         raise InvalidInput(
@@ -224,7 +224,7 @@ def _damaged_file(source: str | Path, user: str) -> Path:
 
 def exists(path_or_url: str | Path | None = None, user: str | None = None) -> bool:
     """Whether a user has a library at a place. Creates nothing."""
-    return _exists(place(path_or_url), _validate_user(user))
+    return _exists(place(path_or_url), validate_user(user))
 
 
 def library_files(folder: Path) -> list[Path]:
@@ -244,7 +244,7 @@ def open_file(file: Path) -> Library:
 
     name = file.parent.name
     archive = file.parent.parent.parent / ARCHIVE / name
-    return Library(_complete(SqliteStore(file)), False, archive)
+    return Library(complete(SqliteStore(file)), False, archive)
 
 
 def keys(path_or_url: str | Path | None = None) -> ApiKeys:
@@ -254,7 +254,7 @@ def keys(path_or_url: str | Path | None = None) -> ApiKeys:
         from recollect.store.sqlite.api_keys import SqliteKeys
 
         return SqliteKeys(where / KEYS)
-    _postgres_store(where)
+    postgres_store(where)
     from recollect.store.postgres.api_keys import PostgresKeys
 
     return PostgresKeys(where)
@@ -267,7 +267,7 @@ def shared_database(path_or_url: str | Path | None = None) -> SharedDatabase:
         from recollect.store.sqlite.shared_database import SqliteSharedDatabase
 
         return SqliteSharedDatabase(where / SERVER_DATABASE)
-    _postgres_store(where)
+    postgres_store(where)
     from recollect.store.postgres.shared_database import PostgresSharedDatabase
 
     return PostgresSharedDatabase(where)
@@ -280,7 +280,7 @@ def change_signals(path_or_url: str | Path | None = None) -> ChangeSignals:
         from recollect.store.shared.changes import ChangeSignals
 
         return ChangeSignals()
-    _postgres_store(where)
+    postgres_store(where)
     from recollect.store.postgres.notifications import ChangeListener
 
     return ChangeListener(where)
@@ -311,18 +311,18 @@ def audit_logs(path_or_url: str | Path | None = None) -> AuditLogs:
     with _audit_lock:
         logs = _audit_logs.get(where)
         if logs is None:
-            logs = _open_audit_logs(where)
+            logs = open_audit_logs(where)
             atexit.register(logs.flush)
             _audit_logs[where] = logs
         return logs
 
 
-def _open_audit_logs(where: Path | str) -> AuditLogs:
+def open_audit_logs(where: Path | str) -> AuditLogs:
     if isinstance(where, Path):
         from recollect.store.audit_files import AuditFiles
 
         return AuditFiles(where / AUDIT)
-    _postgres_store(where)
+    postgres_store(where)
     from recollect.store.postgres.audit_log import PostgresAuditLogs
 
     return PostgresAuditLogs(where)
@@ -330,7 +330,7 @@ def _open_audit_logs(where: Path | str) -> AuditLogs:
 
 def audit_name(where: Path | str, user: str | None) -> str:
     """What the audit logs of a place call a user: in a folder, the name of her folder."""
-    name = _validate_user(user)
+    name = validate_user(user)
     if isinstance(where, Path):
         return library_file(where, name).parent.name
     return name
@@ -349,7 +349,7 @@ def record(path_or_url: str | Path | None, user: str | None, entry: Entry) -> No
 
 def library_file(folder: Path, user: str) -> Path:
     """The file of a user's library. Two users never share a file, whatever their names contain."""
-    name = _validate_user(user)
+    name = validate_user(user)
     if not _PLAIN_NAME.fullmatch(name) or _RESERVED_NAME.fullmatch(name):
         digest = hashlib.blake2b(user.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         letters = re.sub(r"[^a-z0-9]+", "-", user.lower()).strip("-")[:24]
@@ -357,7 +357,7 @@ def library_file(folder: Path, user: str) -> Path:
     return folder / USERS / name / "library.db"
 
 
-def _validate_user(user: str | None) -> str:
+def validate_user(user: str | None) -> str:
     """The name of the user, or of the default user."""
     if user is None:
         user = default_user()
@@ -371,25 +371,25 @@ def _validate_user(user: str | None) -> str:
 def _exists(where: Path | str, user: str) -> bool:
     if isinstance(where, Path):
         return library_file(where, user).exists()
-    return _postgres_store(where).exists(where, user)
+    return postgres_store(where).exists(where, user)
 
 
-def _no_library(where: Path | str, user: str) -> NotFound:
+def no_library(where: Path | str, user: str) -> NotFound:
     if isinstance(where, str):
         where = "that address"  # the address of a database may contain a password
     return NotFound(f"There is no library of {user!r} at {where}.")
 
 
-def _archive_folder(where: Path | str, user: str) -> Path:
+def archive_folder(where: Path | str, user: str) -> Path:
     """The folder of a user's archived transcripts. It is on disk even if the library is not."""
     folder = where if isinstance(where, Path) else home()
     return folder / ARCHIVE / library_file(folder, user).parent.name
 
 
-def _open_store(where: Path | str, user: str) -> Store:
+def open_store(where: Path | str, user: str) -> Store:
     read_only = settings.READ_ONLY.get()
     if isinstance(where, str):
-        return _postgres_store(where)(where, user, read_only)
+        return postgres_store(where)(where, user, read_only)
     from recollect.store.sqlite import SqliteStore
     from recollect.store.sqlite.private_files import protect_library
 
@@ -397,7 +397,7 @@ def _open_store(where: Path | str, user: str) -> Store:
         raise InvalidInput(f"{where} is not a folder, so libraries cannot be in it.")
     file = library_file(where, user)
     if read_only and not file.exists():
-        raise _no_library(where, user)
+        raise no_library(where, user)
     if not read_only:
         protect_library(where, file)
     return SqliteStore(file, read_only)
@@ -411,11 +411,11 @@ def postgres_url(path_or_url: str | Path | None = None) -> str:
             f"The libraries are in the folder {where}. "
             "Give the URL of a PostgreSQL database: --home postgresql://…"
         )
-    _postgres_store(where)  # the packages are installed
+    postgres_store(where)  # the packages are installed
     return where
 
 
-def _postgres_store(url: str) -> type[PostgresStore]:
+def postgres_store(url: str) -> type[PostgresStore]:
     if not url.startswith(("postgresql://", "postgres://")):
         scheme = url.split(":")[0]
         raise InvalidInput(
@@ -431,7 +431,7 @@ def _postgres_store(url: str) -> type[PostgresStore]:
     return PostgresStore
 
 
-def _complete(store: Store) -> Store:
+def complete(store: Store) -> Store:
     """The store, unless an interrupted move has left only a part of a library in it."""
     from recollect.store.sql.transfer import MOVING, closed_error
 

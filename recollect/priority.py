@@ -50,7 +50,7 @@ def after_searches(stop: Callable[[], bool]) -> Callable[[], bool]:
         paused_at = time.monotonic()
         patience += _WAITING_PER_WORKING * (paused_at - resumed_at)
         patience = min(patience, _LONGEST_WAIT)
-        _wait_for_searches(patience)
+        wait_for_searches(patience)
         resumed_at = time.monotonic()
         patience = max(patience - (resumed_at - paused_at), 0.0)
         return stop()
@@ -58,7 +58,7 @@ def after_searches(stop: Callable[[], bool]) -> Callable[[], bool]:
     return stop_after_searches
 
 
-def _wait_for_searches(seconds: float) -> None:
+def wait_for_searches(seconds: float) -> None:
     """Wait until no other thread searches, for at most this long."""
     thread = threading.get_ident()
     with _condition:

@@ -270,7 +270,7 @@ def place(path_or_url: str | os.PathLike[str] | None = None) -> Path | str:
     A database URL is returned as text, a folder as a path.
     """
     if path_or_url is None:
-        path_or_url = HOME.get() or _data_folder()
+        path_or_url = HOME.get() or data_folder()
     if isinstance(path_or_url, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path_or_url):
         return path_or_url
     return expand_path(path_or_url)
@@ -285,10 +285,10 @@ def home() -> Path:
     configured = place()
     if isinstance(configured, Path):
         return configured
-    return _data_folder()
+    return data_folder()
 
 
-def _data_folder() -> Path:
+def data_folder() -> Path:
     from platformdirs import user_data_path
 
     return user_data_path("recollect", appauthor=False)

@@ -59,7 +59,7 @@ class Place:
 
     def store(self) -> Store:
         where = recollect.places.place(self.where)
-        return recollect.places._open_store(where, self.user)
+        return recollect.places.open_store(where, self.user)
 
     def library(self) -> recollect.Library:
         return recollect.open(self.where, self.user, background=False)

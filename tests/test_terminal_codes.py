@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recollect import Document, Passage, Selection
 from recollect.index.refresh import _texts
-from recollect.knowledge.results import _text_around
+from recollect.knowledge.results import text_around
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import words
 from recollect.language.symbols import (
@@ -22,7 +22,7 @@ from recollect.memory.observe.exchanges import split_exchanges
 from recollect.search.foreign import Needle
 from recollect.search.snippets import best_match, excerpt_at, first_match, snippet_at
 from recollect.store.values import Unembedded
-from recollect.transfer.forgetting import _text_matcher
+from recollect.transfer.forgetting import text_matcher
 
 LINE = "\x1b[31m\x1b[1mFailed\x1b[22m\x1b[39m tests: \x1b[33mERR_AUTH\x1b[0m_FAILED"
 PIECES = [
@@ -144,7 +144,7 @@ def test_a_model_embeds_a_text_without_codes() -> None:
 
 def test_other_readers_of_texts_see_no_codes() -> None:
     assert Needle("failed TESTS").is_in(LINE) and Needle("err_auth_failed").is_in(LINE)
-    assert _text_matcher(Selection.of(text="failed tests"))(LINE)
+    assert text_matcher(Selection.of(text="failed tests"))(LINE)
     (exchange,) = split_exchanges(Document("test", "c1", passages=(Passage("m", "user", LINE),)))
     assert [passage.content for passage in exchange.passages] == ["Failed tests: ERR_AUTH_FAILED"]
-    assert _text_around(LINE, LINE.index("tests"), 20) == "…tests: ERR_AUTH_FA…"
+    assert text_around(LINE, LINE.index("tests"), 20) == "…tests: ERR_AUTH_FA…"

@@ -387,7 +387,7 @@ def test_no_rule_matches_a_text_that_is_skipped_because_it_names_no_time(
     phrases = data.draw(st.lists(st.sampled_from(vocabulary)))
     line = EncodedText(" ".join([text, *phrases]), language).text
     if any(rule.search(line) for rule, _ in when._rules(language)):
-        assert when._may_name_a_time(line, language)
+        assert when.may_name_a_time(line, language)
 
 
 LONG_TEXTS = ["May 8 ", "since early ", "2023-05-08 ", "1,1"]

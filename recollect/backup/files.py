@@ -56,26 +56,26 @@ def files_to_back_up(home: Path, library: str = "") -> list[str]:
     what servers share. With `library`, only the files of the library in this folder. Databases come
     first, because they describe other files, which may only be newer.
     """
-    paths = sorted(_walk(home, PurePosixPath()), key=lambda path: (not path.endswith(".db"), path))
+    paths = sorted(walk(home, PurePosixPath()), key=lambda path: (not path.endswith(".db"), path))
     if not library:
         return paths
     prefixes = (f"{USERS}/{library}/", f"{ARCHIVE}/{library}/", KEY_FILE)
     return [path for path in paths if path.startswith(prefixes)]
 
 
-def _walk(home: Path, folder: PurePosixPath) -> Iterator[str]:
+def walk(home: Path, folder: PurePosixPath) -> Iterator[str]:
     with os.scandir(home / folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             path = folder / entry.name
-            if _is_derived(path) or not (folder.parts or is_own(entry.name)):
+            if is_derived(path) or not (folder.parts or is_own(entry.name)):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _walk(home, path)
+                yield from walk(home, path)
             elif entry.is_file(follow_symlinks=False):
                 yield str(path)
 
 
-def _is_derived(path: PurePosixPath) -> bool:
+def is_derived(path: PurePosixPath) -> bool:
     name = path.name
     if name == "lock" or name.endswith(_DERIVED_SUFFIXES):
         return True
@@ -133,14 +133,14 @@ def exchange(new: Path, current: Path, former: Path) -> None:
     """
     new.rename(former)
     sync_folder(former.parent)
-    if not _swap(former, current):
+    if not swap(former, current):
         former.rename(new)
         current.rename(former)
         new.rename(current)
     sync_folder(former.parent)
 
 
-def _swap(first: Path, second: Path) -> bool:
+def swap(first: Path, second: Path) -> bool:
     """Exchange two names. False if the system has no call for it."""
     if sys.platform != "linux":
         return False
@@ -180,7 +180,7 @@ def work_folder(home: Path) -> Iterator[Path]:
     it is elsewhere.
     """
     base = home / BACKUP_WORK
-    if not _can_write(home, base):
+    if not can_write(home, base):
         with tempfile.TemporaryDirectory(prefix="recollect-") as name:
             copy_key_file(home, Path(name))
             yield Path(name)
@@ -203,7 +203,7 @@ def work_folder(home: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _can_write(home: Path, base: Path) -> bool:
+def can_write(home: Path, base: Path) -> bool:
     if READ_ONLY.get() or not home.exists():
         return False
     try:
@@ -226,7 +226,7 @@ def remember_backup(home: Path, folder: Path, id: str) -> None:
     """
     if READ_ONLY.get():
         return
-    ids = _last_ids(home) | {str(folder.absolute()): id}
+    ids = last_ids(home) | {str(folder.absolute()): id}
     with suppress(OSError):  # the backup itself is complete
         make_folder(home / BACKUP_WORK)
         write_file(home / _LAST, orjson.dumps(ids, option=orjson.OPT_INDENT_2))
@@ -234,7 +234,7 @@ def remember_backup(home: Path, folder: Path, id: str) -> None:
 
 def missing_backup(home: Path, folder: Path, ids: Collection[str]) -> str:
     """A sentence about the newest backup if it has disappeared from its folder; else empty."""
-    last = _last_ids(home).get(str(folder.absolute()))
+    last = last_ids(home).get(str(folder.absolute()))
     if last is None or last in ids:
         return ""
     return (
@@ -243,7 +243,7 @@ def missing_backup(home: Path, folder: Path, ids: Collection[str]) -> str:
     )
 
 
-def _last_ids(home: Path) -> dict[str, str]:
+def last_ids(home: Path) -> dict[str, str]:
     try:
         record = orjson.loads((home / _LAST).read_bytes())
     except (OSError, orjson.JSONDecodeError):

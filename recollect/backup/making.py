@@ -131,7 +131,7 @@ class _Backup:
         return manifest
 
     def _store(self, paths: list[str]) -> tuple[list[FileRecord], list[LibraryRecord]]:
-        sizes = {path: _size(self._home / path) for path in paths}
+        sizes = {path: size(self._home / path) for path in paths}
         self._begin("Backing up", sum(sizes.values()))
         records = []
         libraries = []
@@ -193,7 +193,7 @@ def _count(path: str, copy: Path) -> LibraryRecord:
     return LibraryRecord(path.split("/")[1], counts.schema, counts.documents, counts.messages)
 
 
-def _size(file: Path) -> int:
+def size(file: Path) -> int:
     try:
         return file.stat().st_size
     except FileNotFoundError:

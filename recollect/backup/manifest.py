@@ -112,13 +112,13 @@ class Manifest:
             record = orjson.loads(data)
             record["created_at"] = datetime.fromisoformat(record["created_at"])
             record["libraries"] = tuple(LibraryRecord(**each) for each in record["libraries"])
-            record["files"] = tuple(_file_record(**each) for each in record["files"])
+            record["files"] = tuple(file_record(**each) for each in record["files"])
             return cls(**record)
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedBackup(f"A manifest cannot be read: {error}") from error
 
 
-def _file_record(path: str, size: int, digest: str, lists: Sequence[str]) -> FileRecord:
+def file_record(path: str, size: int, digest: str, lists: Sequence[str]) -> FileRecord:
     is_below = path and not any(character in path for character in "\\:\0")
     if not is_below or any(part in ("", ".", "..") for part in path.split("/")):
         raise ValueError(f"{path[:80]!r} is not a path below a home folder")

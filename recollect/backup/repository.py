@@ -161,7 +161,7 @@ class Repository:
         self.damaged_packs.clear()
         for pack in sorted(self._packs.glob("*.pack")):
             try:
-                for name, location in _read_index(pack):
+                for name, location in read_index(pack):
                     self._locations.setdefault(name, []).append(location)
             except (DamagedBackup, OSError) as error:
                 self.damaged_packs.append(str(error))
@@ -411,7 +411,7 @@ def _context(id: str) -> bytes:
     return b"manifest " + id.encode()
 
 
-def _read_index(pack: Path) -> Iterator[tuple[bytes, Location]]:
+def read_index(pack: Path) -> Iterator[tuple[bytes, Location]]:
     """The chunks of a pack. Raises DamagedBackup if its index cannot be trusted."""
     with pack.open("rb") as file:
         start = file.seek(0, os.SEEK_END) - _TRAILER.size
@@ -441,7 +441,7 @@ def exists(folder: Path) -> bool:
 
 def is_encrypted(folder: Path) -> bool:
     """Whether a backup folder needs a passphrase."""
-    return _read_config(folder).get("encryption") is not None
+    return read_config(folder).get("encryption") is not None
 
 
 def create_repository(folder: Path, passphrase: str | None) -> Repository:
@@ -466,7 +466,7 @@ def create_repository(folder: Path, passphrase: str | None) -> Repository:
 
 def open_repository(folder: Path, passphrase: str | None) -> Repository:
     """Open a backup folder. Raises InvalidInput for a wrong passphrase."""
-    record = _read_config(folder).get("encryption")
+    record = read_config(folder).get("encryption")
     if record is None:
         if passphrase is not None:
             # Otherwise, whoever can change the folder could switch encryption off.
@@ -491,7 +491,7 @@ def open_repository(folder: Path, passphrase: str | None) -> Repository:
     return Repository(folder, cipher, is_encrypted=True)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
         record = orjson.loads(path.read_bytes())

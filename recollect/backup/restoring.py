@@ -91,10 +91,10 @@ def restore(
                 with work_folder(place) as work:
                     return _Restore(repository, backup, place, work, options, progress).run()
         with explain_disk_errors(work_home, _UNCHANGED), work_folder(work_home) as work:
-            return _restore_to_server(repository, backup, place, options, progress, work)
+            return restore_to_server(repository, backup, place, options, progress, work)
 
 
-def _restore_to_server(
+def restore_to_server(
     repository: Repository,
     backup: Manifest,
     url: str,
@@ -144,7 +144,7 @@ class _Restore:
         files = self._selection()
         # As a whole: half of an older audit log would not match the rest of a newer one.
         retained = [
-            path for path in files if not _is_of_library(path) and self._exists(path.split("/")[0])
+            path for path in files if not is_of_library(path) and self._exists(path.split("/")[0])
         ]
         for path in retained:
             del files[path]
@@ -177,7 +177,7 @@ class _Restore:
         selection = {}
         for path, file in files.items():
             parts = path.split("/")
-            if _is_of_library(path) and parts[1] == source:
+            if is_of_library(path) and parts[1] == source:
                 parts[1] = target
                 selection["/".join(parts)] = file
         if not selection:
@@ -212,7 +212,7 @@ class _Restore:
         for database in () if self._options.replace else databases:
             if not database.stat().st_size:
                 continue  # a torn copy, which is what the backup replaces
-            changed_at = _last_write(database)
+            changed_at = last_write(database)
             if changed_at > self._backup.created_at:
                 raise Conflict(
                     f"{database} was changed at {changed_at:%Y-%m-%d %H:%M:%S} UTC, after backup "
@@ -287,16 +287,16 @@ class _Restore:
         return str(replaced) if replaced.exists() else ""
 
 
-def _is_of_library(path: str) -> bool:
+def is_of_library(path: str) -> bool:
     return path.split("/")[0] in (USERS, ARCHIVE)
 
 
 def _unit(path: str) -> str:
     """What is exchanged as a whole: the folder of a library or of its archive, or one file."""
-    return "/".join(path.split("/")[:2]) if _is_of_library(path) else path
+    return "/".join(path.split("/")[:2]) if is_of_library(path) else path
 
 
-def _last_write(database: Path) -> datetime:
+def last_write(database: Path) -> datetime:
     """When a database was last written to, by its files' times: nobody else may open them.
 
     An empty write-ahead log says nothing: SQLite creates one whenever a database is opened.

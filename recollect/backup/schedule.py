@@ -128,7 +128,7 @@ def prune(repository: Repository, keep: dict[str, int], *, compact: bool = False
             )
         removed_ids = {backup.id for backup in expired(backups, keep)}
         remaining = [backup for backup in backups if backup.id not in removed_ids]
-        live = _live_chunks(repository, remaining)
+        live = live_chunks(repository, remaining)
         for id_ in sorted(removed_ids):
             repository.delete_manifest(id_)
         freed = repository.keep_chunks(live, 0.0 if compact else _MAX_WASTE)
@@ -136,7 +136,7 @@ def prune(repository: Repository, keep: dict[str, int], *, compact: bool = False
     return PruneResult(remaining_ids, tuple(sorted(removed_ids)), max(0, freed))
 
 
-def _live_chunks(repository: Repository, backups: Sequence[Manifest]) -> set[bytes]:
+def live_chunks(repository: Repository, backups: Sequence[Manifest]) -> set[bytes]:
     live: set[bytes] = set()
     lists: set[str] = set()
     for backup in backups:

@@ -127,12 +127,12 @@ def fit_examples(text: str, width: int) -> str:
     lines = text.splitlines()
     if all(len(line) <= width for line in lines):
         return text
-    columns = [2 + len(c) for c, r in map(_split_example, lines) if r and len(c + r) + 2 <= width]
+    columns = [2 + len(c) for c, r in map(split_example, lines) if r and len(c + r) + 2 <= width]
     column = max(columns, default=0)
-    return "\n".join(_fit_example(*_split_example(line), column, width) for line in lines)
+    return "\n".join(fit_example(*split_example(line), column, width) for line in lines)
 
 
-def _split_example(line: str) -> tuple[str, str]:
+def split_example(line: str) -> tuple[str, str]:
     """The command and the remark of a line. Lines that are no examples have no remark."""
     command, _, remark = line.partition("   ")
     if not line.startswith("  recollect "):
@@ -140,7 +140,7 @@ def _split_example(line: str) -> tuple[str, str]:
     return command.rstrip(), remark.strip()
 
 
-def _fit_example(command: str, remark: str, column: int, width: int) -> str:
+def fit_example(command: str, remark: str, column: int, width: int) -> str:
     if not remark:
         return command
     if len(command) < column and column + len(remark) <= width:
@@ -251,10 +251,10 @@ def main(words: Sequence[str], command: str = "") -> int:
         complete: Callable[[Sequence[str]], int]
         complete = import_module("recollect.cli.completing").print_candidates
         return complete(words[3:])
-    _replace_unprintable_characters()
-    arguments = _parse(parser(command), words)
+    replace_unprintable_characters()
+    arguments = parse(parser(command), words)
     run: Callable[[argparse.Namespace], int] = arguments.run
-    _identify()
+    identify()
     if "read_only" in arguments:
         os.environ["RECOLLECT_READ_ONLY"] = "on"
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
@@ -275,7 +275,7 @@ def main(words: Sequence[str], command: str = "") -> int:
         sys.stderr.close()  # the reader, such as `head`, has closed the pipe
         return 0
     except OSError as error:
-        _close_broken_output()
+        close_broken_output()
         print(f"recollect: {_reason(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -283,7 +283,7 @@ def main(words: Sequence[str], command: str = "") -> int:
         return 130
 
 
-def _replace_unprintable_characters() -> None:
+def replace_unprintable_characters() -> None:
     """Print a question mark for characters that the encoding of the terminal does not have.
 
     Stored text may contain any character, and half of one.
@@ -293,7 +293,7 @@ def _replace_unprintable_characters() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _close_broken_output() -> None:
+def close_broken_output() -> None:
     """Close standard output if it cannot be written, or the interpreter tries it again."""
     try:
         sys.stdout.flush()
@@ -312,7 +312,7 @@ def _reason(error: OSError) -> str:
     return f"{reason}."
 
 
-def _parse(top: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+def parse(top: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     arguments, unknown = top.parse_known_args(words)
     if unknown:
         from recollect.cli.suggestions import describe_unknown_words
@@ -323,7 +323,7 @@ def _parse(top: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Names
     return arguments
 
 
-def _identify() -> None:
+def identify() -> None:
     """Tell the audit log, if the command loaded it, that a person at this computer acts."""
     log = sys.modules.get("recollect.store.audit_log")
     if log is not None:

@@ -63,9 +63,9 @@ in a folder named replaced-DATE.
 
 def define_backup(command: argparse.ArgumentParser) -> None:
     define(command, run_backup, _EXAMPLES)
-    _add_folder(command)
+    add_folder(command)
     add_flag(command, "--encrypt", "encrypt a new backup folder with a passphrase")
-    _add_rules(command, "after the backup, also prune: ")
+    add_rules(command, "after the backup, also prune: ")
     actions = command.add_subparsers(dest="action", metavar="[ACTION]")
     for name, summary, run in (
         ("list", "list the backups", run_list),
@@ -74,17 +74,17 @@ def define_backup(command: argparse.ArgumentParser) -> None:
     ):
         action = actions.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
         define(action, run, f"  recollect backup {name}\n  recollect backup {name} --json\n")
-        _add_folder(action)
+        add_folder(action)
         if name == "verify":
-            _add_verify_options(action)
+            add_verify_options(action)
         if name == "prune":
-            _add_rules(action, "")
+            add_rules(action, "")
             add_flag(
                 action, "--compact", "leave no byte of removed backups, even if that rewrites much"
             )
 
 
-def _add_folder(command: argparse.ArgumentParser) -> None:
+def add_folder(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--folder",
         metavar="FOLDER",
@@ -100,14 +100,14 @@ def _add_folder(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_verify_options(command: argparse.ArgumentParser) -> None:
+def add_verify_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "backup", metavar="BACKUP", nargs="?", default=LATEST, help="which one (default: latest)"
     )
     add_flag(command, "--all", "verify every backup")
 
 
-def _add_rules(command: argparse.ArgumentParser, note: str) -> None:
+def add_rules(command: argparse.ArgumentParser, note: str) -> None:
     texts = {
         "last": "keep so many of the newest backups",
         "daily": "keep the newest backup of each day, for this many days",
@@ -132,7 +132,7 @@ def _count(text: str) -> int:
 
 def define_restore(command: argparse.ArgumentParser) -> None:
     define(command, run_restore, _RESTORE_EXAMPLES)
-    _add_folder(command)
+    add_folder(command)
     command.add_argument(
         "backup",
         metavar="BACKUP",
@@ -180,7 +180,7 @@ def _passphrase(arguments: argparse.Namespace) -> str | None:
 
 
 @contextmanager
-def _new_or_existing_repository(arguments: argparse.Namespace) -> Iterator[Repository]:
+def new_or_existing_repository(arguments: argparse.Namespace) -> Iterator[Repository]:
     folder = _folder(arguments)
     if repositories.exists(folder):
         with _repository(arguments) as repository:
@@ -192,14 +192,14 @@ def _new_or_existing_repository(arguments: argparse.Namespace) -> Iterator[Repos
         return
     passphrase = _passphrase(arguments)
     if passphrase is None and arguments.encrypt:
-        passphrase = _ask_for_new_passphrase()
+        passphrase = ask_for_new_passphrase()
     if passphrase is not None:
         require_strength(passphrase)
     with create_repository(folder, passphrase) as repository:
         yield repository
 
 
-def _ask_for_new_passphrase() -> str:
+def ask_for_new_passphrase() -> str:
     if not sys.stdin.isatty():
         raise InvalidInput(
             "There is no terminal to ask for a passphrase. Use --passphrase-file, "
@@ -220,7 +220,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
     if user is None and isinstance(where, str):
         user = default_user()
     rules = _rules(arguments)
-    with _new_or_existing_repository(arguments) as repository:
+    with new_or_existing_repository(arguments) as repository:
         missing = _missing_backup(arguments, repository)
         if missing:
             print(f"recollect: {missing}", file=sys.stderr)
@@ -235,7 +235,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
         return 0
     out = console()
     out.print(
-        f"[green]Backup {manifest.id}[/]: {_amounts(manifest)}. "
+        f"[green]Backup {manifest.id}[/]: {amounts(manifest)}. "
         f"{decimal(manifest.added_bytes)} were new. Read back and verified.",
         soft_wrap=True,
     )
@@ -245,7 +245,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _amounts(manifest: Manifest) -> str:
+def amounts(manifest: Manifest) -> str:
     parts = [
         plural(manifest.documents, "document"),
         f"{plural(manifest.messages, 'message')} and passages",
@@ -340,7 +340,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        _show_verification(results, damaged_packs)
+        show_verification(results, damaged_packs)
         if missing:
             console().print(f"[red]missing[/]: {safe(missing)}", soft_wrap=True)
     return int(not is_good)
@@ -355,7 +355,7 @@ def _work(arguments: argparse.Namespace) -> Iterator[Path]:
         yield work
 
 
-def _show_verification(results: list[Verification], damaged_packs: list[str]) -> None:
+def show_verification(results: list[Verification], damaged_packs: list[str]) -> None:
     out = console()
     for result in results:
         if result.is_good:
@@ -413,7 +413,7 @@ def run_restore(arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        _show_restore(result)
+        show_restore(result)
     return 0
 
 
@@ -437,11 +437,10 @@ def _pick(repository: Repository, user: str, text: str) -> Manifest:
     return pick(backups, text)
 
 
-def _show_restore(result: RestoreResult) -> None:
+def show_restore(result: RestoreResult) -> None:
     out = console()
     out.print(
-        f"[green]Restored[/] {result.backup.id} to {safe(result.place)}: "
-        f"{_amounts(result.backup)}.",
+        f"[green]Restored[/] {result.backup.id} to {safe(result.place)}: {amounts(result.backup)}.",
         soft_wrap=True,
     )
     if result.retained_files:

@@ -57,7 +57,7 @@ def define(
     command: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], examples: str
 ) -> None:
     """Set what a command runs, and add the options that every command has."""
-    _add_examples(command, examples)
+    add_examples(command, examples)
     command.set_defaults(run=run)
     add_library(command, after_command=True)
     add_flag(command, "--json", "print JSON for programs")
@@ -65,11 +65,11 @@ def define(
 
 def define_group(group: argparse.ArgumentParser, examples: str) -> Commands:
     """Make a command a group of commands."""
-    _add_examples(group, examples)
+    add_examples(group, examples)
     return group.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
-def _add_examples(command: argparse.ArgumentParser, examples: str) -> None:
+def add_examples(command: argparse.ArgumentParser, examples: str) -> None:
     command.epilog = "examples:\n" + examples
     command.formatter_class = argparse.RawDescriptionHelpFormatter
 
@@ -242,11 +242,11 @@ def print_purge(purge: Purge) -> None:
 
 def print_json(value: Any) -> None:
     """ASCII with escapes: lone surrogates in stored text cannot be written as UTF-8."""
-    json.dump(value, sys.stdout, indent=2, default=_plain, allow_nan=False)
+    json.dump(value, sys.stdout, indent=2, default=plain, allow_nan=False)
     sys.stdout.write("\n")
 
 
-def _plain(value: object) -> Any:
+def plain(value: object) -> Any:
     if isinstance(value, datetime):
         return iso(value)
     if isinstance(value, Mapping):
@@ -262,27 +262,27 @@ def check_filters(library: Library, arguments: argparse.Namespace) -> None:
     stored.
     """
     for role in getattr(arguments, "role", ()):
-        _check(role, "role", ROLES, lambda: _counted_names(library, "roles"))
+        check(role, "role", ROLES, lambda: counted_names(library, "roles"))
     for source in getattr(arguments, "source", ()):
-        _check(source, "source", SOURCES, lambda: _counted_names(library, "sources"))
+        check(source, "source", SOURCES, lambda: counted_names(library, "sources"))
     for tag in getattr(arguments, "tag", ()):
-        if not _exists(library, Filter.of(kinds=KINDS, tags=tag)):
-            raise _unknown_name("tag", tag, facet_names(library, "tags"))
-    projects = [_stored_projects(library, name) for name in getattr(arguments, "project", ())]
+        if not exists(library, Filter.of(kinds=KINDS, tags=tag)):
+            raise unknown_name("tag", tag, facet_names(library, "tags"))
+    projects = [stored_projects(library, name) for name in getattr(arguments, "project", ())]
     arguments.project = [project for names in projects for project in names]
 
 
-def _stored_projects(library: Library, name: str) -> Sequence[str]:
-    if _exists(library, Filter.of(kinds=KINDS, projects=name)):
+def stored_projects(library: Library, name: str) -> Sequence[str]:
+    if exists(library, Filter.of(kinds=KINDS, projects=name)):
         return [name]
     projects = facet_names(library, "projects")
     matches = projects_named(name, projects)
     if not matches:
-        raise _unknown_name("project", name, projects)
+        raise unknown_name("project", name, projects)
     return matches
 
 
-def _check(
+def check(
     name: str, noun: str, standard: Iterable[str], in_use: Callable[[], Iterable[str]]
 ) -> None:
     """A standard name is valid even if nothing in the library has it."""
@@ -290,22 +290,22 @@ def _check(
         return
     names = list(in_use())
     if name not in names:
-        raise _unknown_name(noun, name, [*names, *standard])
+        raise unknown_name(noun, name, [*names, *standard])
 
 
-def _unknown_name(noun: str, name: str, names: list[str]) -> InvalidInput:
+def unknown_name(noun: str, name: str, names: list[str]) -> InvalidInput:
     from recollect.cli.suggestions import describe_unknown_name
 
     return InvalidInput(describe_unknown_name(noun, name, names))
 
 
-def _counted_names(library: Library, field: str) -> list[str]:
+def counted_names(library: Library, field: str) -> list[str]:
     counts = library.stats()[field]
     assert isinstance(counts, dict)
     return [name for name in counts if name != OBSERVATIONS]
 
 
-def _exists(library: Library, filter: Filter) -> bool:
+def exists(library: Library, filter: Filter) -> bool:
     _, total = library.conversation_page(filter, limit=1)
     return total > 0
 

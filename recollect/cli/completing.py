@@ -116,16 +116,16 @@ def candidates(words: Sequence[str]) -> list[Candidate]:
         action = place.option(option)
         if action is None:
             return []
-        values = _begins_with(value, place.values(action))
+        values = begins_with(value, place.values(action))
         return [Candidate(f"{option}={each.text}", each.description) for each in values]
     if place.waiting is not None:
-        return _begins_with(current, place.values(place.waiting))
+        return begins_with(current, place.values(place.waiting))
     if current.startswith("-"):
-        return _begins_with(current, place.options())
-    return _begins_with(current, place.positionals())
+        return begins_with(current, place.options())
+    return begins_with(current, place.positionals())
 
 
-def _begins_with(prefix: str, candidates: Iterator[Candidate]) -> list[Candidate]:
+def begins_with(prefix: str, candidates: Iterator[Candidate]) -> list[Candidate]:
     try:
         return [each for each in candidates if each.text.startswith(prefix)]
     except RecollectError:  # no library, or a locked one
@@ -215,7 +215,7 @@ def _summary(help_: str | None) -> str:
     return " ".join((help_ or "").replace("%(default)s", "").split())[:60]
 
 
-def _roles(library: Library) -> Iterator[Candidate]:
+def roles(library: Library) -> Iterator[Candidate]:
     from recollect.language.queries.query_tokens import ROLES
 
     counts = library.stats()["roles"]
@@ -224,7 +224,7 @@ def _roles(library: Library) -> Iterator[Candidate]:
         yield Candidate(printable(name))
 
 
-def _facets(field: str) -> Callable[[Library], Iterator[Candidate]]:
+def facets(field: str) -> Callable[[Library], Iterator[Candidate]]:
     def names(library: Library) -> Iterator[Candidate]:
         from recollect.cli.common import facet_names
 
@@ -234,7 +234,7 @@ def _facets(field: str) -> Callable[[Library], Iterator[Candidate]]:
     return names
 
 
-def _conversations(library: Library) -> Iterator[Candidate]:
+def conversations(library: Library) -> Iterator[Candidate]:
     summaries, _ = library.conversation_page(limit=_RECENT)
     for summary in summaries:
         label = printable_line(library.label(summary.id, summary.title))
@@ -243,11 +243,11 @@ def _conversations(library: Library) -> Iterator[Candidate]:
 
 _FIXED_VALUES = {"kind": KNOWLEDGE_KINDS, "kinds": KNOWLEDGE_KINDS, "shell": SHELLS}
 _VALUES: dict[str, Callable[[Library], Iterator[Candidate]]] = {
-    "role": _roles,
-    "source": _facets("sources"),
-    "project": _facets("projects"),
-    "tag": _facets("tags"),
-    "tags": _facets("tags"),
-    "conversation": _conversations,
-    "conversations": _conversations,
+    "role": roles,
+    "source": facets("sources"),
+    "project": facets("projects"),
+    "tag": facets("tags"),
+    "tags": facets("tags"),
+    "conversation": conversations,
+    "conversations": conversations,
 }

@@ -35,9 +35,9 @@ def define_config(command: argparse.ArgumentParser) -> None:
     actions = command.add_subparsers(metavar="ACTION")
     for name, run, summary in (
         ("list", _list, "show every setting (the default)"),
-        ("get", _get, "print one setting"),
+        ("get", get, "print one setting"),
         ("set", _set, "write a setting to recollect.toml"),
-        ("unset", _unset, "remove a setting from recollect.toml"),
+        ("unset", unset, "remove a setting from recollect.toml"),
         ("path", _path, "print where recollect.toml is"),
     ):
         action = actions.add_parser(name, help=summary, description=summary.capitalize() + ".")
@@ -60,48 +60,48 @@ def _list(arguments: argparse.Namespace) -> int:
     table = Table("setting", "value", "from", "meaning", box=SIMPLE_HEAD, pad_edge=False)
     for setting in SETTINGS:
         record = _record(setting)
-        table.add_row(setting.key, safe(_text(record["value"])), record["from"], setting.help)
+        table.add_row(setting.key, safe(text(record["value"])), record["from"], setting.help)
     console().print(table)
     console().print(f"Change them with `recollect config set`, in {safe(str(config_file()))}.")
     return 0
 
 
-def _get(arguments: argparse.Namespace) -> int:
-    record = _record(_find(arguments.name))
+def get(arguments: argparse.Namespace) -> int:
+    record = _record(find(arguments.name))
     if arguments.json:
         print_json(record)
     else:
-        print(_text(record["value"]))
+        print(text(record["value"]))
     return 0
 
 
 def _set(arguments: argparse.Namespace) -> int:
-    setting = _find(arguments.name)
+    setting = find(arguments.name)
     setting.check(arguments.value.strip())
-    document = _read()
+    document = read()
     document[setting.key] = arguments.value.strip()
-    _write(document)
-    _record_change("set", setting.key)
+    write(document)
+    record_change("set", setting.key)
     print(f"{setting.key} is set in {config_file()}.")
     if setting.origin() == ENVIRONMENT:
         print(f"The environment variable {setting.name} is set too, and takes precedence.")
     return 0
 
 
-def _unset(arguments: argparse.Namespace) -> int:
-    setting = _find(arguments.name)
-    document = _read()
+def unset(arguments: argparse.Namespace) -> int:
+    setting = find(arguments.name)
+    document = read()
     if setting.key not in document:
         print(f"{setting.key} is not set in {config_file()}.")
         return 0
     del document[setting.key]
-    _write(document)
-    _record_change("unset", setting.key)
+    write(document)
+    record_change("unset", setting.key)
     print(f"{setting.key} was removed from {config_file()}.")
     return 0
 
 
-def _record_change(operation: str, key: str) -> None:
+def record_change(operation: str, key: str) -> None:
     """Record a change in the audit log, if there is a folder for it."""
     where = settings_place()
     if isinstance(where, Path) and where.exists():
@@ -113,7 +113,7 @@ def _path(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _find(name: str) -> Setting[Any]:
+def find(name: str) -> Setting[Any]:
     """A setting by its key or its environment variable."""
     for setting in SETTINGS:
         if name.lower().replace("-", "_") == setting.key or name == setting.name:
@@ -130,7 +130,7 @@ def _record(setting: Setting[Any]) -> dict[str, Any]:
     return {"value": value, "from": setting.origin(), "variable": setting.name}
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, tuple):
@@ -138,7 +138,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _read() -> Any:
+def read() -> Any:
     """The file as a document that keeps its comments and order."""
     import tomlkit
     from tomlkit.exceptions import ParseError
@@ -151,7 +151,7 @@ def _read() -> Any:
         raise InvalidInput(f"{config_file()} cannot be read: {error}") from error
 
 
-def _write(document: Any) -> None:
+def write(document: Any) -> None:
     """Replace the file in one step. It may hold keys, so only its owner can read it."""
     import os
     import tempfile

@@ -77,7 +77,7 @@ def stats(arguments: argparse.Namespace) -> int:
         table.add_row()
         for name in _INTERNALS:
             if name in figures:
-                table.add_row(name.replace("_", " "), _cell(figures[name]))
+                table.add_row(name.replace("_", " "), cell(figures[name]))
     console().print(table)
     return 0
 
@@ -87,7 +87,7 @@ def _rows(figures: dict[str, Any], index: str) -> list[tuple[str, str]]:
     sources = {source_label(name): count for name, count in figures["sources"].items()}
     rows = [
         ("library", contents(figures)),
-        ("period", _period(figures)),
+        ("period", period(figures)),
         ("sources", _counts(sources)),
         ("projects", _counts(figures["projects"])),
         ("models", _counts(figures["models"])),
@@ -101,7 +101,7 @@ def _rows(figures: dict[str, Any], index: str) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value]
 
 
-def _period(figures: dict[str, Any]) -> str:
+def period(figures: dict[str, Any]) -> str:
     if not figures["first"]:
         return ""
     return f"{figures['first'][:10]} to {figures['last'][:10]}"
@@ -115,7 +115,7 @@ def _counts(counts: dict[str, int]) -> str:
     return listing
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(space_summary(space) for space in value) or "none yet"
     if isinstance(value, dict):
@@ -157,7 +157,7 @@ def doctor(arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        _show(checkups, key_problems, server_problems)
+        show(checkups, key_problems, server_problems)
     return int(not healthy)
 
 
@@ -167,12 +167,12 @@ def _record(checkup: Checkup) -> dict[str, Any]:
     return record
 
 
-def _show(checkups: list[Checkup], key_problems: list[str], server_problems: list[str]) -> None:
+def show(checkups: list[Checkup], key_problems: list[str], server_problems: list[str]) -> None:
     out = console()
     out.print(f"recollect: {__version__}")
     out.print(f"bounds of the process that parses files: {', '.join(active_bounds())}")
     for checkup in checkups:
-        _show_library(checkup)
+        show_library(checkup)
     for line in key_problems:
         out.print(f"[red]API keys[/]: {safe(line)}", soft_wrap=True)
     if key_problems:
@@ -183,14 +183,14 @@ def _show(checkups: list[Checkup], key_problems: list[str], server_problems: lis
         out.print(_SERVER_ADVICE, soft_wrap=True)
 
 
-def _show_library(checkup: Checkup) -> None:
+def show_library(checkup: Checkup) -> None:
     out = console()
     out.print()
     out.print(f"library: {safe(checkup.library)}", soft_wrap=True)
     if checkup.error:
         out.print(f"[red]unreadable[/]: {safe(checkup.error)}", soft_wrap=True)
         if checkup.is_damaged:
-            _show_advice(checkup)
+            show_advice(checkup)
         return
     if checkup.database:
         out.print(f"database: {safe(checkup.database)}")
@@ -200,10 +200,10 @@ def _show_library(checkup: Checkup) -> None:
         out.print(f"vectors: {summaries or 'none yet'}")
     for line in checkup.missing_features:
         out.print(f"[yellow]missing[/]: {safe(line)}")
-    _show_findings(checkup)
+    show_findings(checkup)
 
 
-def _show_findings(checkup: Checkup) -> None:
+def show_findings(checkup: Checkup) -> None:
     out = console()
     findings = checkup.findings
     for label, lines in (
@@ -211,8 +211,8 @@ def _show_findings(checkup: Checkup) -> None:
         ("[red]lost[/]", findings.missing),
         ("[red]altered[/]", findings.altered),
         ("[red]archive[/]", checkup.archive),
-        ("[yellow]index[/]", _index_findings(findings)),
-        ("[yellow]vectors[/]", _vector_findings(findings)),
+        ("[yellow]index[/]", index_findings(findings)),
+        ("[yellow]vectors[/]", vector_findings(findings)),
         ("[dim]replaced[/]", findings.events),
     ):
         for line in lines:
@@ -220,12 +220,12 @@ def _show_findings(checkup: Checkup) -> None:
     if checkup.healthy:
         out.print("[green]No problems found.[/]")
     elif not findings.is_complete:
-        _show_advice(checkup)
+        show_advice(checkup)
     elif not findings.healthy:
         out.print("Run: recollect doctor --repair")
 
 
-def _show_advice(checkup: Checkup) -> None:
+def show_advice(checkup: Checkup) -> None:
     """What to do about lost data. Rebuilding the index does not bring it back."""
     out = console()
     out.print(_RESTORE_ADVICE, soft_wrap=True)
@@ -238,7 +238,7 @@ def _show_advice(checkup: Checkup) -> None:
         out.print("Or export what can be read: recollect export --skip-damaged")
 
 
-def _index_findings(findings: Findings) -> list[str]:
+def index_findings(findings: Findings) -> list[str]:
     lines = findings.damaged_index + findings.damaged_files
     if findings.unindexed:
         lines.append(f"messages that are not indexed: {findings.unindexed:,}")
@@ -251,7 +251,7 @@ def _index_findings(findings: Findings) -> list[str]:
     return lines
 
 
-def _vector_findings(findings: Findings) -> list[str]:
+def vector_findings(findings: Findings) -> list[str]:
     lines = []
     if findings.orphaned_in_queue:
         lines.append(f"queue entries without a message: {findings.orphaned_in_queue:,}")

@@ -72,15 +72,15 @@ def define_delete(command: argparse.ArgumentParser) -> None:
 
 def define_tag(command: argparse.ArgumentParser) -> None:
     define(command, tag, _TAG_EXAMPLES)
-    _add_tags(command)
+    add_tags(command)
 
 
 def define_untag(command: argparse.ArgumentParser) -> None:
     define(command, untag, _UNTAG_EXAMPLES)
-    _add_tags(command)
+    add_tags(command)
 
 
-def _add_tags(command: argparse.ArgumentParser) -> None:
+def add_tags(command: argparse.ArgumentParser) -> None:
     command.add_argument("conversation", help=REFERENCE)
     command.add_argument("tags", nargs="+", metavar="TAG", help="one or more tags")
 
@@ -118,11 +118,11 @@ def define_undo(command: argparse.ArgumentParser) -> None:
 
 def delete(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
-        ids = _resolve_all(library, arguments, arguments.conversations)
+        ids = resolve_all(library, arguments, arguments.conversations)
         labels = [_label(library, id_) for id_ in ids]
         if arguments.permanently:
             if not arguments.yes:
-                _confirm(labels)
+                confirm(labels)
             for id_ in ids:
                 library.delete_conversation(id_)
             forget_results(arguments)
@@ -136,35 +136,35 @@ def delete(arguments: argparse.Namespace) -> int:
             return 0
         changes = [library.trash(id_) for id_ in ids]
     lines = [f"Deleted {label}." for label in labels]
-    _report(arguments, lines, changes)
+    report(arguments, lines, changes)
     return 0
 
 
 def tag(arguments: argparse.Namespace) -> int:
     names = ", ".join(arguments.tags)
-    return _edit(
+    return edit(
         arguments,
         [arguments.conversation],
         lambda library, id_: library.tag(id_, *arguments.tags),
         f"Tagged {{}} with {safe(names)}.",
-        f"{{}} has {_pronoun(arguments.tags)} already.",
+        f"{{}} has {pronoun(arguments.tags)} already.",
     )
 
 
 def untag(arguments: argparse.Namespace) -> int:
     names = ", ".join(arguments.tags)
-    return _edit(
+    return edit(
         arguments,
         [arguments.conversation],
         lambda library, id_: library.untag(id_, *arguments.tags),
         f"Removed {safe(names)} from {{}}.",
-        f"{{}} does not have {_pronoun(arguments.tags)}.",
+        f"{{}} does not have {pronoun(arguments.tags)}.",
     )
 
 
 def rename(arguments: argparse.Namespace) -> int:
     title = " ".join(arguments.title)
-    return _edit(
+    return edit(
         arguments,
         [arguments.conversation],
         lambda library, id_: library.rename(id_, title),
@@ -174,7 +174,7 @@ def rename(arguments: argparse.Namespace) -> int:
 
 
 def pin(arguments: argparse.Namespace) -> int:
-    return _edit(
+    return edit(
         arguments,
         arguments.conversations,
         lambda library, id_: library.pin(id_),
@@ -184,7 +184,7 @@ def pin(arguments: argparse.Namespace) -> int:
 
 
 def unpin(arguments: argparse.Namespace) -> int:
-    return _edit(
+    return edit(
         arguments,
         arguments.conversations,
         lambda library, id_: library.pin(id_, pinned=False),
@@ -193,7 +193,7 @@ def unpin(arguments: argparse.Namespace) -> int:
     )
 
 
-def _edit(
+def edit(
     arguments: argparse.Namespace,
     texts: Sequence[str],
     change: Callable[[Library, str], Change | None],
@@ -203,7 +203,7 @@ def _edit(
     """Change conversations, and print a sentence about each with its title."""
     lines, changes = [], []
     with existing(arguments) as library:
-        for id_ in _resolve_all(library, arguments, texts):
+        for id_ in resolve_all(library, arguments, texts):
             label = _label(library, id_)
             result = change(library, id_)
             if result is None:
@@ -211,13 +211,11 @@ def _edit(
             else:
                 lines.append(sentence.replace("{}", label))
                 changes.append(result)
-    _report(arguments, lines, changes)
+    report(arguments, lines, changes)
     return 0
 
 
-def _resolve_all(
-    library: Library, arguments: argparse.Namespace, texts: Sequence[str]
-) -> list[str]:
+def resolve_all(library: Library, arguments: argparse.Namespace, texts: Sequence[str]) -> list[str]:
     """All ids, before anything changes. A message has no effect here, only its conversation."""
     return list(dict.fromkeys(resolve(library, arguments, text).id for text in texts))
 
@@ -227,13 +225,13 @@ def _label(library: Library, id_: str) -> str:
     return f"“{safe_line(library.label(id_, summary.title))}”"
 
 
-def _pronoun(tags: Sequence[str]) -> str:
+def pronoun(tags: Sequence[str]) -> str:
     if len(tags) == 1:
         return "this tag"
     return "these tags"
 
 
-def _confirm(labels: Sequence[str]) -> None:
+def confirm(labels: Sequence[str]) -> None:
     """Ask before something is deleted for good. Raises InvalidInput if the answer is not yes."""
     if not sys.stdin.isatty():
         raise InvalidInput("This cannot be undone. Add --yes to delete permanently.")
@@ -244,7 +242,7 @@ def _confirm(labels: Sequence[str]) -> None:
         raise InvalidInput("Nothing was deleted.")
 
 
-def _report(arguments: argparse.Namespace, lines: Sequence[str], changes: Sequence[Change]) -> None:
+def report(arguments: argparse.Namespace, lines: Sequence[str], changes: Sequence[Change]) -> None:
     if arguments.json:
         print_json({"changes": [asdict(change) for change in changes]})
         return
@@ -266,9 +264,9 @@ def _report(arguments: argparse.Namespace, lines: Sequence[str], changes: Sequen
 def undo(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         if arguments.list:
-            return _list_changes(library, arguments)
+            return list_changes(library, arguments)
         changes = [library.undo(number) for number in arguments.numbers or [None]]
-        lines = [_describe_undo(library, change) for change in changes]
+        lines = [describe_undo(library, change) for change in changes]
     if arguments.json:
         print_json({"undone": [asdict(change) for change in changes]})
         return 0
@@ -277,7 +275,7 @@ def undo(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _describe_undo(library: Library, change: Change) -> str:
+def describe_undo(library: Library, change: Change) -> str:
     """What the library looks like again."""
     label = _label(library, change.id)
     if change.action == DELETE:
@@ -303,7 +301,7 @@ _NOUNS = {
 }
 
 
-def _list_changes(library: Library, arguments: argparse.Namespace) -> int:
+def list_changes(library: Library, arguments: argparse.Namespace) -> int:
     changes = library.changes()
     if arguments.json:
         print_json({"changes": [asdict(change) for change in changes]})

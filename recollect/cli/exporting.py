@@ -60,35 +60,35 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "-":
         arguments.output = None
     if arguments.skip_damaged:
-        return _export_readable(arguments)
+        return export_readable(arguments)
     with existing(arguments) as library:
         if arguments.conversation:
             arguments.conversation = resolve(library, arguments, arguments.conversation).id
-        _export(library, arguments)
+        export(library, arguments)
     return 0
 
 
-def _export(
+def export(
     library: Library, arguments: argparse.Namespace, on_damage: OnDamage | None = None
 ) -> None:
-    _write_export(library, arguments, on_damage)
+    write_export(library, arguments, on_damage)
     ids = []
     if arguments.conversation:
         ids.append(arguments.conversation)
     record(arguments.home, arguments.user, Entry.of(EXPORT, arguments.format, ids))
 
 
-def _write_export(
+def write_export(
     library: Library, arguments: argparse.Namespace, on_damage: OnDamage | None
 ) -> None:
     if arguments.conversation:
-        _export_one(library.conversation(arguments.conversation), arguments)
+        export_one(library.conversation(arguments.conversation), arguments)
         return
     documents = library.documents(on_damage=on_damage)
     if arguments.format == "json":
         _write(arguments.output, lambda file: write_json(documents, file))
     elif arguments.output:
-        _export_to_folder(documents, arguments.format, Path(arguments.output))
+        export_to_folder(documents, arguments.format, Path(arguments.output))
     else:
         raise InvalidInput(
             "Exporting many conversations as txt or md needs a folder. Add --output FOLDER, "
@@ -96,7 +96,7 @@ def _write_export(
         )
 
 
-def _export_readable(arguments: argparse.Namespace) -> int:
+def export_readable(arguments: argparse.Namespace) -> int:
     """Export what can be read, and say on standard error what cannot."""
     where = place(arguments.home)
     if not exists(where, arguments.user):
@@ -106,19 +106,19 @@ def _export_readable(arguments: argparse.Namespace) -> int:
             copy_key_file(where, Path(folder))
             report = salvage(where, folder, arguments.user)
             with open(folder, arguments.user, background=False) as library:
-                _export(library, arguments)
+                export(library, arguments)
         show_report(report, stderr=True)
         return 0
     damage: list[tuple[str, str]] = []
     with existing(arguments) as library:
-        _export(library, arguments, lambda id_, reason: damage.append((id_, reason)))
+        export(library, arguments, lambda id_, reason: damage.append((id_, reason)))
     out = console(stderr=True)
     for id_, reason in damage:
         out.print(f"[red]skipped[/]: conversation {safe(repr(id_))}: {safe(reason)}")
     return 0
 
 
-def _export_one(document: Document, arguments: argparse.Namespace) -> None:
+def export_one(document: Document, arguments: argparse.Namespace) -> None:
     if arguments.format == "json":
         text = json.dumps(as_json(document), indent=2, allow_nan=False) + "\n"
     else:
@@ -154,11 +154,11 @@ def _write(path: str | None, write: Callable[[TextIO], object]) -> None:
     console(stderr=True).print(f"Wrote {target}")
 
 
-def _export_to_folder(documents: Iterable[Document], format_: str, folder: Path) -> None:
+def export_to_folder(documents: Iterable[Document], format_: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names: set[str] = set()
     for document in documents:
-        name = _unused_name(document, names)
+        name = unused_name(document, names)
         names.add(name.casefold())
         text = _TEXT_FORMATS[format_](document)
         path = folder / f"{name}.{format_}"
@@ -166,7 +166,7 @@ def _export_to_folder(documents: Iterable[Document], format_: str, folder: Path)
     console(stderr=True).print(f"Wrote {plural(len(names), 'file')} to {folder}")
 
 
-def _unused_name(document: Document, names: Container[str]) -> str:
+def unused_name(document: Document, names: Container[str]) -> str:
     """A name for the file of a conversation. Some disks do not tell upper from lower case."""
     title = re.sub(r"[^\w-]+", "-", document.title).strip("-")[:60]
     id_ = re.sub(r"[^\w-]+", "-", document.id)[:60]

@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return _list(arguments)
     if arguments.undo is not None:
-        return _undo(arguments)
+        return undo(arguments)
     if arguments.paths:
         return import_paths(arguments, arguments.paths, arguments.kind)
     if sys.stdin.isatty() and at_terminal() and not arguments.json:
@@ -97,11 +97,11 @@ def import_paths(arguments: argparse.Namespace, paths: Sequence[str], kind: str 
         if arguments.json:
             print_json(asdict(receipt))
         else:
-            _show(receipt)
+            show(receipt)
         imported = _imported(receipt)
         if imported:
             return index_after_import(library, arguments)
-    return int(_has_failures(receipt))
+    return int(has_failures(receipt))
 
 
 def _imported(receipt: Receipt) -> int:
@@ -110,18 +110,18 @@ def _imported(receipt: Receipt) -> int:
     return sum(count.new + count.same + count.changed for count in counts)
 
 
-def _has_failures(receipt: Receipt) -> bool:
+def has_failures(receipt: Receipt) -> bool:
     files = any(file.conversations.failed or file.messages.failed for file in receipt.files)
     return bool(receipt.left_out.failed) or files
 
 
-def _show(receipt: Receipt) -> None:
+def show(receipt: Receipt) -> None:
     out = console()
     out.print(f"[bold]Receipt {receipt.id}[/]")
     table = Table("file", "format", *receipt.units, box=SIMPLE_HEAD, pad_edge=False)
     rows = receipt.files
     if len(rows) > _ROWS:
-        rows = _by_format(receipt)
+        rows = by_format(receipt)
     for file in rows:
         table.add_row(
             safe(file.name), file.format, _counts(file.conversations), _counts(file.messages)
@@ -130,8 +130,8 @@ def _show(receipt: Receipt) -> None:
     if receipt.contents:
         out.print(f"{receipt.units[0].capitalize()}: {receipt.contents}")
     for file in receipt.files:
-        _show_problems(file)
-    for kind, count in _redacted(receipt).items():
+        show_problems(file)
+    for kind, count in redacted(receipt).items():
         out.print(f"redacted {count:,} {kind}")
     for word, reasons in (
         ("skipped", receipt.left_out.skipped),
@@ -142,7 +142,7 @@ def _show(receipt: Receipt) -> None:
     out.print(f"Undo with: [bold]recollect import --undo {receipt.id}[/]")
 
 
-def _redacted(receipt: Receipt) -> dict[str, int]:
+def redacted(receipt: Receipt) -> dict[str, int]:
     totals: Counter[str] = Counter()
     for file in receipt.files:
         totals.update(file.redacted)
@@ -160,7 +160,7 @@ def _counts(counts: Counts) -> str:
     return ", ".join(parts)
 
 
-def _show_problems(file: FileReceipt) -> None:
+def show_problems(file: FileReceipt) -> None:
     out = console()
     for unit, counts in zip(file.units, (file.conversations, file.messages), strict=True):
         for word, colour, reasons in (
@@ -176,7 +176,7 @@ def _show_problems(file: FileReceipt) -> None:
                 out.print(line)
 
 
-def _by_format(receipt: Receipt) -> list[FileReceipt]:
+def by_format(receipt: Receipt) -> list[FileReceipt]:
     """One row per format, if there are too many files for a row each."""
     rows: dict[str, FileReceipt] = {}
     files: dict[str, int] = {}
@@ -249,7 +249,7 @@ def _words(path: str) -> str:
     return " ".join(shlex.quote(part) for part in path.split(", "))
 
 
-def _undo(arguments: argparse.Namespace) -> int:
+def undo(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         receipt = library.undo_import(arguments.undo)
         purge = library.purge_status()
@@ -338,7 +338,7 @@ def define_setup(command: argparse.ArgumentParser) -> None:
 def run_setup(arguments: argparse.Namespace) -> int:
     discoveries = find(arguments.downloads)
     if arguments.json and not arguments.yes:
-        print_json({"found": [_record(discovery) for discovery in discoveries]})
+        print_json({"found": [record(discovery) for discovery in discoveries]})
         return 0
     selection = discoveries
     if not arguments.yes or not discoveries:
@@ -354,7 +354,7 @@ def run_setup(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _record(discovery: Discovery) -> dict[str, object]:
+def record(discovery: Discovery) -> dict[str, object]:
     return {
         "source": discovery.source,
         "label": discovery.label,

@@ -70,7 +70,7 @@ def index(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(result)
         return 0
-    console().print(_summary(result), soft_wrap=True)
+    console().print(summary(result), soft_wrap=True)
     if result["paused"]:
         console().print(_PAUSED, soft_wrap=True)
     return 0
@@ -125,7 +125,7 @@ def index_after_import(
         )
         return 0
     if not arguments.json:
-        console().print(_summary(result), soft_wrap=True)
+        console().print(summary(result), soft_wrap=True)
     return 0
 
 
@@ -153,7 +153,7 @@ def _index(library: Library) -> dict[str, Any]:
     }
 
 
-def _summary(result: dict[str, Any]) -> str:
+def summary(result: dict[str, Any]) -> str:
     if result["embedded"]:
         return f"Indexed {plural(result['embedded'], 'passage')} by meaning. The index is complete."
     if models.embedding_setting() == models.OFF:
@@ -170,10 +170,10 @@ def space_records(library: Library) -> list[dict[str, Any]]:
 
 
 def space_summary(space: dict[str, Any]) -> str:
-    return f"{_model_name(space)}: {int(100 * space['share'])} %"
+    return f"{model_name(space)}: {int(100 * space['share'])} %"
 
 
-def _model_name(space: dict[str, Any]) -> str:
+def model_name(space: dict[str, Any]) -> str:
     return f"{safe(space['name'])} ({space['dimensions']} dimensions)"
 
 
@@ -182,11 +182,11 @@ def _model_name(space: dict[str, Any]) -> str:
 
 def model(arguments: argparse.Namespace) -> int:
     if arguments.action == "fetch":
-        return _download(arguments)
-    return _show(arguments)
+        return download(arguments)
+    return show(arguments)
 
 
-def _show(arguments: argparse.Namespace) -> int:
+def show(arguments: argparse.Namespace) -> int:
     library = open_existing(arguments.home, arguments.user, background=False)
     spaces = []
     if library is not None:
@@ -214,7 +214,7 @@ def _show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _download(arguments: argparse.Namespace) -> int:
+def download(arguments: argparse.Namespace) -> int:
     from recollect.models.download import MODELS, download_model
 
     if arguments.name is None:

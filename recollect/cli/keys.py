@@ -68,14 +68,14 @@ Use it as:  curl -H "Authorization: Bearer KEY" http://127.0.0.1:8765/conversati
 
 def define_keys(group: argparse.ArgumentParser) -> None:
     actions = define_group(group, _EXAMPLES)
-    _define_add(actions)
+    define_add(actions)
     add_command(actions, "list", "list the keys", run_list, "  recollect keys list --json\n")
-    _define_rotate(actions)
-    _define_sessions(actions)
-    _define_revoke(actions)
+    define_rotate(actions)
+    define_sessions(actions)
+    define_revoke(actions)
 
 
-def _define_add(actions: Commands) -> None:
+def define_add(actions: Commands) -> None:
     add = add_command(actions, "add", "create a key; it is shown once", run_add, _ADD_EXAMPLES)
     add.add_argument("name", metavar="NAME", help="a name that tells you what the key is for")
     add_list(
@@ -95,7 +95,7 @@ def _define_add(actions: Commands) -> None:
     )
 
 
-def _define_rotate(actions: Commands) -> None:
+def define_rotate(actions: Commands) -> None:
     rotate_ = add_command(
         actions,
         "rotate",
@@ -112,7 +112,7 @@ def _define_rotate(actions: Commands) -> None:
     )
 
 
-def _define_sessions(actions: Commands) -> None:
+def define_sessions(actions: Commands) -> None:
     sessions = add_command(
         actions,
         "sessions",
@@ -123,7 +123,7 @@ def _define_sessions(actions: Commands) -> None:
     sessions.add_argument("--end", metavar="ID", help="end this session")
 
 
-def _define_revoke(actions: Commands) -> None:
+def define_revoke(actions: Commands) -> None:
     examples = "  recollect keys revoke 3f9a0c21d4e7\n"
     revoke_ = add_command(actions, "revoke", "revoke a key", run_revoke, examples)
     revoke_.add_argument("id", metavar="ID", help="as `recollect keys list` shows it")
@@ -134,7 +134,7 @@ def run_add(arguments: argparse.Namespace) -> int:
     if user is None:
         user = default_user()
     require_name(arguments.name)
-    _require_toolsets(arguments.toolset)
+    require_toolsets(arguments.toolset)
     with closing(keys(arguments.home)) as store:
         text, key = new_key(
             store,
@@ -143,7 +143,7 @@ def run_add(arguments: argparse.Namespace) -> int:
             arguments.scope or ("read", "write"),
             arguments.toolset or None,
             arguments.agent,
-            _parse_date(arguments.expires),
+            parse_date(arguments.expires),
         )
     record(arguments.home, user, Entry.of(KEY, "add", [key.id]))
     if arguments.json:
@@ -160,7 +160,7 @@ def run_add(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _require_toolsets(names: list[str]) -> None:
+def require_toolsets(names: list[str]) -> None:
     """Refuse a toolset that does not exist: such a key could do nothing."""
     for name in names:
         if name not in TOOLSETS:
@@ -192,7 +192,7 @@ def run_list(arguments: argparse.Namespace) -> int:
             key.id,
             safe(key.name),
             safe(key.user),
-            _scopes(key),
+            scopes(key),
             when(key.created_at),
             last_use,
             _state(key, replacements.get(key.id)),
@@ -201,7 +201,7 @@ def run_list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _scopes(key: ApiKey) -> str:
+def scopes(key: ApiKey) -> str:
     text = ", ".join(key.scopes)
     if key.toolsets is not None:
         text += f" in {', '.join(key.toolsets)}"
@@ -213,7 +213,7 @@ def _scopes(key: ApiKey) -> str:
 def run_rotate(arguments: argparse.Namespace) -> int:
     with closing(keys(arguments.home)) as store:
         text, key, old = rotate(
-            store, arguments.name, _parse_duration(arguments.grace), arguments.user
+            store, arguments.name, parse_duration(arguments.grace), arguments.user
         )
     record(arguments.home, key.user, Entry.of(KEY, "rotate", [old.id, key.id]))
     if arguments.json:
@@ -232,7 +232,7 @@ def run_rotate(arguments: argparse.Namespace) -> int:
 def run_sessions(arguments: argparse.Namespace) -> int:
     with closing(keys(arguments.home)) as store:
         if arguments.end is not None:
-            return _end_session(store, arguments)
+            return end_session(store, arguments)
         sessions = live_sessions(store, arguments.user)
     if arguments.json:
         names = [name for name in SESSION_COLUMNS if name != "hash"]
@@ -261,7 +261,7 @@ def run_sessions(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _end_session(store: ApiKeys, arguments: argparse.Namespace) -> int:
+def end_session(store: ApiKeys, arguments: argparse.Namespace) -> int:
     store.end_session(arguments.end)
     if arguments.json:
         print_json({"ended": arguments.end})
@@ -302,14 +302,14 @@ def _record(key: ApiKey) -> dict[str, object]:
     return {name: getattr(key, name) for name in names}
 
 
-def _parse_duration(text: str) -> timedelta:
+def parse_duration(text: str) -> timedelta:
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None:
         raise InvalidInput(f"--grace: {text!r} is not a time. Use a number with s, m, h or d: 12h.")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
-def _parse_date(text: str | None) -> datetime | None:
+def parse_date(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:

@@ -113,10 +113,10 @@ def define_search(actions: Commands) -> None:
         help="by words, meaning or both",
     )
     add_search_options(command)
-    _add_item_filters(command)
+    add_item_filters(command)
 
 
-def _add_item_filters(command: argparse.ArgumentParser) -> None:
+def add_item_filters(command: argparse.ArgumentParser) -> None:
     """Options that concern one kind of items. Other kinds ignore them."""
     add_list(command, "--tag", "notes: only with this keyword", metavar="NAME")
     add_list(command, "--type", "media: only this type", metavar="NAME")
@@ -140,17 +140,17 @@ def _add_item_filters(command: argparse.ArgumentParser) -> None:
 
 def search(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
-        page = library.knowledge.search(" ".join(arguments.query), _search_options(arguments))
+        page = library.knowledge.search(" ".join(arguments.query), search_options(arguments))
         if arguments.json:
             print_json(page)
             return 0
-        _add_labels(library, [*page["results"], *page.get("nearest", ())])
-    _show_results(page["results"], arguments.offset, page["total_estimated"])
-    _show_remarks(page)
+        add_labels(library, [*page["results"], *page.get("nearest", ())])
+    show_results(page["results"], arguments.offset, page["total_estimated"])
+    show_remarks(page)
     return 0
 
 
-def _search_options(arguments: argparse.Namespace) -> KnowledgeOptions:
+def search_options(arguments: argparse.Namespace) -> KnowledgeOptions:
     from recollect.knowledge.options import KnowledgeOptions
 
     filters = {
@@ -176,7 +176,7 @@ def _search_options(arguments: argparse.Namespace) -> KnowledgeOptions:
         offset=arguments.offset,
         snippet_length=preference("snippet_length", arguments.snippet, {}),
         order_by=order,
-        filters={kind: _without_empty(fields) for kind, fields in filters.items()},
+        filters={kind: without_empty(fields) for kind, fields in filters.items()},
         mode=arguments.mode,
         correct=not arguments.no_correct,
         rerank=arguments.rerank,
@@ -184,20 +184,20 @@ def _search_options(arguments: argparse.Namespace) -> KnowledgeOptions:
     )
 
 
-def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _add_labels(library: Library, results: Iterable[dict[str, Any]]) -> None:
+def add_labels(library: Library, results: Iterable[dict[str, Any]]) -> None:
     """Replace empty titles by what is shown instead."""
     for result in results:
         result["title"] = library.label(result["id"], result["title"] or "")
 
 
-def _show_results(results: Sequence[dict[str, Any]], offset: int, total: int) -> None:
+def show_results(results: Sequence[dict[str, Any]], offset: int, total: int) -> None:
     out = console()
     for result in results:
-        _show_result(result)
+        show_result(result)
         out.print()
     if results:
         last = offset + len(results)
@@ -209,7 +209,7 @@ def _show_results(results: Sequence[dict[str, Any]], offset: int, total: int) ->
         out.print("No results.")
 
 
-def _show_remarks(page: Mapping[str, Any]) -> None:
+def show_remarks(page: Mapping[str, Any]) -> None:
     """A note, corrections, and, if there are no results, what is closest in meaning."""
     out = console()
     if page.get("note"):
@@ -219,16 +219,16 @@ def _show_remarks(page: Mapping[str, Any]) -> None:
     if page.get("nearest"):
         out.print("\n[dim]Closest in meaning:[/]\n")
         for result in page["nearest"]:
-            _show_result(result)
+            show_result(result)
             out.print()
 
 
-def _show_result(result: Mapping[str, Any]) -> None:
+def show_result(result: Mapping[str, Any]) -> None:
     out = console()
     source, loc = result["source"], result["loc"] or {}
     details = [result["media_type"], result["sender"], (result["last_modified"] or "")[:10]]
     if "seconds" in loc:
-        details.append(_clock(loc["seconds"]))
+        details.append(clock(loc["seconds"]))
     if "page" in loc:
         details.append(f"page {loc['page']}")
     details.append(loc.get("field"))
@@ -242,20 +242,20 @@ def _show_result(result: Mapping[str, Any]) -> None:
     )
     out.print(Padding(safe(result["snippet"]), (0, 0, 0, 2)))
     if result["message_id"]:
-        command = f"recollect read {_word(result['id'])} --message {_word(result['message_id'])}"
+        command = f"recollect read {word(result['id'])} --message {word(result['message_id'])}"
     else:
-        command = f"recollect knowledge read {source} {_word(result['id'])}"
+        command = f"recollect knowledge read {source} {word(result['id'])}"
         if "seconds" in loc:
             command += f" --at {loc['seconds']:g}"
     out.print(f"  [dim]{command}[/]", soft_wrap=True)
 
 
-def _word(text: str) -> str:
+def word(text: str) -> str:
     """An id as it can be typed in a shell."""
     return safe(shlex.quote(text))
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
 
 
@@ -313,17 +313,17 @@ def list_(arguments: argparse.Namespace) -> int:
         return 0
     out = console()
     if not at_terminal():
-        _print_lines(items)
+        print_lines(items)
         return 0
     if not items:
-        out.print(_nothing_listed(arguments, total))
+        out.print(nothing_listed(arguments, total))
         return 0
-    _print_table(arguments.kind, items)
+    print_table(arguments.kind, items)
     out.print(f"[dim]{len(items):,} of {total:,}[/]")
     return 0
 
 
-def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
+def nothing_listed(arguments: argparse.Namespace, total: int) -> str:
     if total:
         return f"No more {arguments.kind}; there are {total:,}."
     if arguments.search or arguments.tag or arguments.type:
@@ -331,7 +331,7 @@ def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
     return f"There are no {arguments.kind} yet."
 
 
-def _print_lines(items: list[dict[str, Any]]) -> None:
+def print_lines(items: list[dict[str, Any]]) -> None:
     """For programs: one line per item, with tabs between the fields."""
     for item in items:
         fields = (
@@ -346,7 +346,7 @@ def _print_lines(items: list[dict[str, Any]]) -> None:
         sys.stdout.write("\t".join(lines).encode("utf-8", "replace").decode() + "\n")
 
 
-def _print_table(kind: str, items: list[dict[str, Any]]) -> None:
+def print_table(kind: str, items: list[dict[str, Any]]) -> None:
     """One row per item. Only titles and tags may shrink: ids are for copying."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     longest = max(len(item["id"]) for item in items)
@@ -446,7 +446,7 @@ def read(arguments: argparse.Namespace) -> int:
     loc = {name: value for name, value in loc.items() if value is not None}
     mode = arguments.mode
     if mode is None:
-        mode = _reading_mode(arguments, has_place=bool(loc))
+        mode = reading_mode(arguments, has_place=bool(loc))
     retrieval = parse_retrieval(
         {
             "mode": mode,
@@ -462,11 +462,11 @@ def read(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(answer)
         return 0
-    _show_item(answer)
+    show_item(answer)
     return 0
 
 
-def _reading_mode(arguments: argparse.Namespace, *, has_place: bool) -> str:
+def reading_mode(arguments: argparse.Namespace, *, has_place: bool) -> str:
     """Read everything, unless the user asks for a place in the item."""
     if not has_place and not arguments.query:
         return "full"
@@ -475,7 +475,7 @@ def _reading_mode(arguments: argparse.Namespace, *, has_place: bool) -> str:
     return "chunk_with_siblings"
 
 
-def _show_item(answer: Mapping[str, Any]) -> None:
+def show_item(answer: Mapping[str, Any]) -> None:
     out = console()
     meta, page = answer["meta"], answer.get("page") or {}
     details = [
@@ -530,11 +530,11 @@ def transcript(arguments: argparse.Namespace) -> int:
     elif arguments.output:
         knowledge_editing.write_file(arguments.output, knowledge_editing.encode(content))
     elif isinstance(content, str):
-        sys.stdout.write(_printable_lines(content) + "\n")
+        sys.stdout.write(printable_lines(content) + "\n")
     else:
         print_json(content)
     return 0
 
 
-def _printable_lines(text: str) -> str:
+def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.splitlines()))

@@ -75,18 +75,18 @@ def register(actions: Commands) -> None:
     )
     add_kind(add_, FORMATS)
     add_.add_argument("title", nargs="?", help="its title or name")
-    _add_fields(add_)
+    add_fields(add_)
     edit_ = add_command(actions, "edit", "change some fields of an item", edit, _EDIT_EXAMPLES)
     add_kind(edit_, FORMATS)
-    _add_id(edit_)
+    add_id(edit_)
     edit_.add_argument("--title", help="a new title or name")
-    _add_fields(edit_)
+    add_fields(edit_)
     edit_.add_argument(
         "--version", type=int, metavar="N", help="fail if the item has another version"
     )
     delete_ = add_command(actions, "delete", "delete an item permanently", delete, _DELETE_EXAMPLES)
     add_kind(delete_, FORMATS)
-    _add_id(delete_)
+    add_id(delete_)
     delete_.add_argument(
         "--keep",
         metavar="FILE",
@@ -95,7 +95,7 @@ def register(actions: Commands) -> None:
     add_flag(delete_, "--yes", "do not ask for confirmation")
     export_ = add_command(actions, "export", "write an item to a file", export, _EXPORT_EXAMPLES)
     add_kind(export_, FORMATS)
-    _add_id(export_)
+    add_id(export_)
     formats = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in FORMATS.items())
     export_.add_argument("--format", help=f"{formats} (default: the first)")
     export_.add_argument(
@@ -106,13 +106,13 @@ def register(actions: Commands) -> None:
     )
 
 
-def _add_id(command: argparse.ArgumentParser) -> None:
+def add_id(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "id", help="its id, as `list` and `search` show it; or the name of a character or prompt"
     )
 
 
-def _add_fields(command: argparse.ArgumentParser) -> None:
+def add_fields(command: argparse.ArgumentParser) -> None:
     text = command.add_mutually_exclusive_group()
     text.add_argument("--text", help="notes and media: the text")
     text.add_argument(
@@ -142,18 +142,18 @@ def _add_fields(command: argparse.ArgumentParser) -> None:
 
 def add(arguments: argparse.Namespace) -> int:
     fields = _fields(arguments)
-    if _has_text(arguments.kind) and not fields.keys() & {"content", "transcript"}:
-        fields["content"] = _ask_for_text()
+    if has_text(arguments.kind) and not fields.keys() & {"content", "transcript"}:
+        fields["content"] = ask_for_text()
     with writable(arguments) as library:
         summary = library.knowledge.create(arguments.kind, fields)
-    _print_summary(arguments, summary, "Added")
+    print_summary(arguments, summary, "Added")
     return 0
 
 
-def _ask_for_text() -> str:
+def ask_for_text() -> str:
     if sys.stdin.isatty():
-        return _edit_in_editor("", ".md")
-    return _read("-")
+        return edit_in_editor("", ".md")
+    return read("-")
 
 
 def edit(arguments: argparse.Namespace) -> int:
@@ -161,13 +161,13 @@ def edit(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         if not fields:
             item = library.knowledge.find(arguments.kind, arguments.id)
-            if not _has_text(arguments.kind) or not sys.stdin.isatty():
+            if not has_text(arguments.kind) or not sys.stdin.isatty():
                 raise InvalidInput(
                     "There is nothing to change. Use --title, --text, --file, --tag or --set."
                 )
-            name, before = _editable_text(library, arguments.kind, item)
+            name, before = editable_text(library, arguments.kind, item)
             suffix = ".md" if name == "content" else ".srt"
-            fields = {name: _edit_in_editor(before, suffix)}
+            fields = {name: edit_in_editor(before, suffix)}
             version = version or item.version
             if fields[name] == before:
                 console(stderr=True).print("Nothing was changed.")
@@ -175,12 +175,12 @@ def edit(arguments: argparse.Namespace) -> int:
         try:
             summary = library.knowledge.edit(arguments.kind, arguments.id, fields, version)
         except Conflict as error:
-            raise Conflict(f"{error}{_save_draft(fields)}") from None
-    _print_summary(arguments, summary, "Changed")
+            raise Conflict(f"{error}{save_draft(fields)}") from None
+    print_summary(arguments, summary, "Changed")
     return 0
 
 
-def _editable_text(library: Library, kind: str, item: Summary) -> tuple[str, str]:
+def editable_text(library: Library, kind: str, item: Summary) -> tuple[str, str]:
     """The field that a person edits, and its text: the transcript with times, or the content."""
     passages = library.knowledge.document(kind, item.id).passages
     if any(passage.metadata.get("cues") for passage in passages):
@@ -188,7 +188,7 @@ def _editable_text(library: Library, kind: str, item: Summary) -> tuple[str, str
     return "content", "".join(passage.content for passage in passages)
 
 
-def _print_summary(arguments: argparse.Namespace, item: Summary, action: str) -> None:
+def print_summary(arguments: argparse.Namespace, item: Summary, action: str) -> None:
     if arguments.json:
         from recollect.knowledge.results import list_entry
 
@@ -201,51 +201,51 @@ def _print_summary(arguments: argparse.Namespace, item: Summary, action: str) ->
 
 def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
     """The fields that the arguments set."""
-    fields = _set_fields(arguments.fields)
+    fields = set_fields(arguments.fields)
     if arguments.title is not None:
-        name = "title" if _has_text(arguments.kind) else "name"
+        name = "title" if has_text(arguments.kind) else "name"
         fields[name] = arguments.title
     if arguments.tag is not None:
         name = "tags" if arguments.kind == "characters" else "keywords"
         fields[name] = [tag for tag in arguments.tag if tag]
     if arguments.text is not None or arguments.file is not None:
-        fields["content"] = _content(arguments)
+        fields["content"] = content(arguments)
     if arguments.transcript is not None:
-        fields["transcript"] = _read(arguments.transcript)
+        fields["transcript"] = read(arguments.transcript)
     return fields
 
 
-def _set_fields(assignments: list[str]) -> dict[str, Any]:
+def set_fields(assignments: list[str]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals:
             raise InvalidInput(f"--set {assignment}: write it as FIELD=VALUE.")
         if value.startswith("@"):
-            value = _read(value[1:])
+            value = read(value[1:])
         fields[name] = value
     for name in ("card", "character_book", "alternate_greetings"):
         if name in fields:
-            fields[name] = _parse_json(name, fields[name])
+            fields[name] = parse_json(name, fields[name])
     return fields
 
 
-def _content(arguments: argparse.Namespace) -> str:
-    if not _has_text(arguments.kind):
+def content(arguments: argparse.Namespace) -> str:
+    if not has_text(arguments.kind):
         raise InvalidInput(
             f"{arguments.kind} have fields instead of a text: "
             f"use --set {_FIELDS[arguments.kind]}=@FILE."
         )
     if arguments.text is not None:
         return str(arguments.text)
-    return _read(arguments.file)
+    return read(arguments.file)
 
 
-def _has_text(kind: str) -> bool:
+def has_text(kind: str) -> bool:
     return kind not in _FIELDS
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
     try:
         if path == "-":
             data = sys.stdin.buffer.read()
@@ -260,14 +260,14 @@ def _read(path: str) -> str:
         ) from None
 
 
-def _parse_json(name: str, text: str) -> Any:
+def parse_json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
         raise InvalidInput(f"--set {name}: the value must be JSON.") from None
 
 
-def _edit_in_editor(text: str, suffix: str) -> str:
+def edit_in_editor(text: str, suffix: str) -> str:
     """Let the user edit a text in their editor, and return the result."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
@@ -281,7 +281,7 @@ def _edit_in_editor(text: str, suffix: str) -> str:
         return draft.read_text(encoding="utf-8", errors="replace")
 
 
-def _save_draft(fields: dict[str, Any]) -> str:
+def save_draft(fields: dict[str, Any]) -> str:
     """Save the user's text when the item was changed by someone else meanwhile."""
     text = fields.get("content") or fields.get("transcript")
     if not text:
@@ -299,7 +299,7 @@ def _save_draft(fields: dict[str, Any]) -> str:
 def delete(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         item = library.knowledge.find(arguments.kind, arguments.id)
-        if not arguments.yes and not _confirm(item):
+        if not arguments.yes and not confirm(item):
             console(stderr=True).print("Nothing was deleted.")
             return 1
         if arguments.keep:
@@ -319,7 +319,7 @@ def delete(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _confirm(item: Summary) -> bool:
+def confirm(item: Summary) -> bool:
     if not sys.stdin.isatty():
         raise InvalidInput("Deleting is permanent. Add --yes, and --keep FILE to save a copy.")
     answer = input(f"Delete {item.title or item.id!r} permanently? [y/N] ")

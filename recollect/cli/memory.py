@@ -55,14 +55,14 @@ _FORGET_EXAMPLES = """\
 
 def define_memory(group: argparse.ArgumentParser) -> None:
     actions = define_group(group, _EXAMPLES)
-    _add_search(actions)
-    _add_get(actions)
-    _add_read(actions)
-    _add_timeline(actions)
-    _add_forget(actions)
+    add_search(actions)
+    add_get(actions)
+    add_read(actions)
+    add_timeline(actions)
+    add_forget(actions)
 
 
-def _add_search(actions: Commands) -> None:
+def add_search(actions: Commands) -> None:
     command = add_command(actions, "search", "search observations", search, _SEARCH_EXAMPLES)
     command.add_argument("query", nargs="+", help="a question or words")
     add_list(command, "--and", "another concept; may be repeated", dest="also", metavar="WORDS")
@@ -91,14 +91,14 @@ def _add_search(actions: Commands) -> None:
     add_flag(command, "--compact", "print one line per result instead of Markdown")
 
 
-def _add_get(actions: Commands) -> None:
+def add_get(actions: Commands) -> None:
     command = add_command(actions, "get", "show the details of observations", get, _GET_EXAMPLES)
     command.add_argument(
         "ids", nargs="+", metavar="ID", help="up to 20 ids, as `search` shows them"
     )
 
 
-def _add_read(actions: Commands) -> None:
+def add_read(actions: Commands) -> None:
     command = add_command(
         actions, "read", "read a conversation, or some of its lines", read, _READ_EXAMPLES
     )
@@ -106,7 +106,7 @@ def _add_read(actions: Commands) -> None:
         "path", help="a path, as `search` and `get` show it, or an observation's id"
     )
     command.add_argument(
-        "--lines", type=_lines, default=(None, None), metavar="A-B", help="only these lines"
+        "--lines", type=lines, default=(None, None), metavar="A-B", help="only these lines"
     )
     add_flag(command, "--tool-results", "print the results of tools, too")
     command.add_argument(
@@ -114,7 +114,7 @@ def _add_read(actions: Commands) -> None:
     )
 
 
-def _add_timeline(actions: Commands) -> None:
+def add_timeline(actions: Commands) -> None:
     command = add_command(
         actions,
         "timeline",
@@ -140,7 +140,7 @@ def _add_timeline(actions: Commands) -> None:
     add_list(command, "--project", "only this project", metavar="NAME")
 
 
-def _add_forget(actions: Commands) -> None:
+def add_forget(actions: Commands) -> None:
     command = add_command(
         actions,
         "forget",
@@ -255,7 +255,7 @@ def _print(arguments: argparse.Namespace, text: str, value: Any) -> int:
     return 0
 
 
-def _lines(text: str) -> tuple[int, int | None]:
+def lines(text: str) -> tuple[int, int | None]:
     """`40` is one line, `40-80` a range, `40-` the rest."""
     first, dash, last = text.partition("-")
     try:

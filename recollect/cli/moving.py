@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     if to_user is None:
         to_user = user
     if arguments.abort:
-        return _abort(arguments, to_user)
+        return abort(arguments, to_user)
     if arguments.reopen:
         return _reopen(arguments, user)
     try:
@@ -110,22 +110,22 @@ def run(arguments: argparse.Namespace) -> int:
         return 130
     record(arguments.target, to_user, Entry.of(MOVE, "library", (), result.contents.messages))
     if arguments.json:
-        print_json(_as_json(result) | {"user": user, "to_user": to_user})
+        print_json(as_json(result) | {"user": user, "to_user": to_user})
     else:
-        _show(result)
+        show(result)
     with open(arguments.target, to_user, background=False) as library:
         return index_after_import(library, arguments, "move")
 
 
-def _as_json(result: MoveResult) -> dict[str, object]:
+def as_json(result: MoveResult) -> dict[str, object]:
     flags = {"copied": result.copied, "removed": result.removed, "closed": result.closed}
     return result.contents._asdict() | flags
 
 
-def _show(result: MoveResult) -> None:
+def show(result: MoveResult) -> None:
     out = console()
     out.print(
-        f"{_summary(result.contents)}: [green]identical[/] [dim](hash {result.contents.hash})[/]",
+        f"{summary(result.contents)}: [green]identical[/] [dim](hash {result.contents.hash})[/]",
         soft_wrap=True,
     )
     if not result.copied:
@@ -144,7 +144,7 @@ def _show(result: MoveResult) -> None:
         )
 
 
-def _summary(contents: Contents) -> str:
+def summary(contents: Contents) -> str:
     parts = [plural(contents.conversations, "conversation")]
     if contents.notes:  # also media, characters, prompts and observations
         parts.append(plural(contents.notes, "other document"))
@@ -153,7 +153,7 @@ def _summary(contents: Contents) -> str:
     return ", ".join(parts)
 
 
-def _abort(arguments: argparse.Namespace, user: str) -> int:
+def abort(arguments: argparse.Namespace, user: str) -> int:
     abort_move(arguments.target, user)
     if arguments.json:
         print_json({"aborted": True, "to_user": user})
@@ -222,37 +222,37 @@ def show_report(report: SalvageReport, *, stderr: bool = False) -> None:
     out = console(stderr=stderr)
     out.print(
         f"Rescued {plural(report.messages, 'message')} in "
-        f"{_documents(report.documents)} from {safe(report.source)}",
+        f"{documents(report.documents)} from {safe(report.source)}",
         soft_wrap=True,
     )
     if report.is_complete:
         out.print("[green]Nothing is missing.[/]")
         return
-    for line in _findings(report):
+    for line in findings(report):
         out.print(line, soft_wrap=True)
     out.print("A backup may have what is missing: recollect restore", soft_wrap=True)
 
 
-def _documents(count: int) -> str:
+def documents(count: int) -> str:
     if count == 1:
         return "1 conversation or item"
     return f"{count:,} conversations and items"
 
 
-def _findings(report: SalvageReport) -> list[str]:
+def findings(report: SalvageReport) -> list[str]:
     lines = []
     if report.missing_messages:
         lines.append(f"[red]missing[/]: {plural(report.missing_messages, 'message')}")
-    lines += _limited([_describe_loss(loss) for loss in report.losses])
-    lines += _limited([f"[red]lost[/]: all of {safe(repr(id_))}" for id_ in report.lost_documents])
-    lines += _limited(
+    lines += limited([describe_loss(loss) for loss in report.losses])
+    lines += limited([f"[red]lost[/]: all of {safe(repr(id_))}" for id_ in report.lost_documents])
+    lines += limited(
         [
             f"[yellow]altered[/]: message {safe(repr(message))} of {safe(repr(document))} "
             "differs from its checksum"
             for document, message in report.altered
         ]
     )
-    lines += _limited(
+    lines += limited(
         [
             f"[yellow]altered[/]: some fields of {safe(repr(id_))} are lost"
             for id_ in report.altered_documents
@@ -261,7 +261,7 @@ def _findings(report: SalvageReport) -> list[str]:
     return lines
 
 
-def _describe_loss(loss: Loss) -> str:
+def describe_loss(loss: Loss) -> str:
     line = f"[red]incomplete[/]: {safe(repr(loss.id))}"
     if loss.title:
         line += f" ({safe_line(loss.title)})"
@@ -276,7 +276,7 @@ def _describe_loss(loss: Loss) -> str:
     return line
 
 
-def _limited(lines: list[str]) -> list[str]:
+def limited(lines: list[str]) -> list[str]:
     if len(lines) <= _MAX_LINES:
         return lines
     return [*lines[:_MAX_LINES], f"… and {len(lines) - _MAX_LINES} more (--json lists all)"]
@@ -317,13 +317,13 @@ def define_decrypt(command: argparse.ArgumentParser) -> None:
 def encrypt(arguments: argparse.Namespace) -> int:
     home = _home(arguments)
     if arguments.change_passphrase:
-        change_passphrase(home, _new_passphrase(arguments, default=None))
+        change_passphrase(home, new_passphrase(arguments, default=None))
         print(f"The passphrase of {home} is changed.")
         return 0
-    passphrase = _new_passphrase(arguments, configured_passphrase())
+    passphrase = new_passphrase(arguments, configured_passphrase())
     with ProgressBar("Encrypting") as bar:
         result = encrypt_home(home, passphrase, bar.report)
-    _show_encrypt(arguments, "Encrypted", home, result)
+    show_encrypt(arguments, "Encrypted", home, result)
     if not arguments.json:
         console().print(
             f"Keep {KEY_FILE} and the passphrase: without either of them, nobody can read "
@@ -336,7 +336,7 @@ def decrypt(arguments: argparse.Namespace) -> int:
     home = _home(arguments)
     with ProgressBar("Decrypting") as bar:
         result = decrypt_home(home, progress=bar.report)
-    _show_encrypt(arguments, "Decrypted", home, result)
+    show_encrypt(arguments, "Decrypted", home, result)
     return 0
 
 
@@ -350,7 +350,7 @@ def _home(arguments: argparse.Namespace) -> Path:
     return where
 
 
-def _new_passphrase(arguments: argparse.Namespace, default: str | None) -> str:
+def new_passphrase(arguments: argparse.Namespace, default: str | None) -> str:
     if arguments.passphrase_file:
         return read_passphrase(expand_path(arguments.passphrase_file))
     if default is not None:
@@ -363,7 +363,7 @@ def _new_passphrase(arguments: argparse.Namespace, default: str | None) -> str:
     return passphrase
 
 
-def _show_encrypt(
+def show_encrypt(
     arguments: argparse.Namespace, action: str, home: Path, result: Conversion
 ) -> None:
     if arguments.json:

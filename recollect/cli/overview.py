@@ -29,31 +29,31 @@ def show_overview(arguments: argparse.Namespace) -> int:
     library = open_existing(arguments.home, arguments.user, background=False)
     if library is None:
         out.print("  Your library is empty: nothing was imported yet.\n")
-        _show_next(["recollect setup            look for conversations on this computer"])
+        show_next(["recollect setup            look for conversations on this computer"])
     else:
         with library:
-            _show_library(library)
+            show_library(library)
     out.print(f"Commands:\n{_COMMANDS}")
     out.print("[dim]All commands: recollect --help · one command: recollect search --help[/]")
     return 0
 
 
-def _show_library(library: Library) -> None:
+def show_library(library: Library) -> None:
     out = console()
     figures = library.stats()
     receipts = library.receipts()
     table = Table.grid(padding=(0, 2))
     table.add_row("", "Library", contents(figures))
-    table.add_row("", "Last import", _last_import(library, receipts))
+    table.add_row("", "Last import", last_import(library, receipts))
     table.add_row("", "Index", index_state(library))
     if library.read_only:
         table.add_row("", "Read-only", safe(library.read_only))
     out.print(table)
     out.print()
-    _show_next(_next_steps(library, figures, receipts))
+    show_next(next_steps(library, figures, receipts))
 
 
-def _show_next(steps: list[str]) -> None:
+def show_next(steps: list[str]) -> None:
     out = console()
     out.print("Next:")
     for step in steps:
@@ -94,7 +94,7 @@ def index_state(library: Library) -> str:
     return "complete"
 
 
-def _last_import(library: Library, receipts: list[Receipt]) -> str:
+def last_import(library: Library, receipts: list[Receipt]) -> str:
     valid = [receipt for receipt in receipts if receipt.undone_at is None]
     if not valid:
         return "none"
@@ -112,7 +112,7 @@ def is_stopped(receipt: Receipt, library: Library) -> bool:
     return running is None or receipt.started_at < running
 
 
-def _next_steps(library: Library, figures: dict[str, Any], receipts: list[Receipt]) -> list[str]:
+def next_steps(library: Library, figures: dict[str, Any], receipts: list[Receipt]) -> list[str]:
     steps = []
     if receipts and is_stopped(receipts[0], library):
         steps.append("recollect import --list    an import was stopped; see how to resume it")

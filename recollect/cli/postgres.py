@@ -30,7 +30,7 @@ _MEBIBYTE = 1 << 20
 
 def define_postgres(group: argparse.ArgumentParser) -> None:
     actions = define_group(group, _EXAMPLES)
-    _define_prepare(actions)
+    define_prepare(actions)
     add_command(
         actions,
         "status",
@@ -45,10 +45,10 @@ def define_postgres(group: argparse.ArgumentParser) -> None:
         run_spread,
         "  recollect postgres spread\n\nRun it again after adding a worker. Users keep working.\n",
     )
-    _define_move_user(actions)
+    define_move_user(actions)
 
 
-def _define_prepare(actions: Commands) -> None:
+def define_prepare(actions: Commands) -> None:
     prepare = add_command(
         actions,
         "prepare",
@@ -61,7 +61,7 @@ def _define_prepare(actions: Commands) -> None:
     )
 
 
-def _define_move_user(actions: Commands) -> None:
+def define_move_user(actions: Commands) -> None:
     move = add_command(
         actions,
         "move-user",
@@ -78,21 +78,21 @@ def run_prepare(arguments: argparse.Namespace) -> int:
     from recollect.store.postgres.administration import prepare_database
 
     status = prepare_database(url, arguments.grant)
-    return _print_status(status, arguments.json)
+    return print_status(status, arguments.json)
 
 
 def run_status(arguments: argparse.Namespace) -> int:
     url = postgres_url(arguments.home)
     from recollect.store.postgres.administration import database_status
 
-    return _print_status(database_status(url), arguments.json)
+    return print_status(database_status(url), arguments.json)
 
 
 def run_spread(arguments: argparse.Namespace) -> int:
     url = postgres_url(arguments.home)
     from recollect.store.postgres.administration import spread
 
-    return _print_status(spread(url), arguments.json)
+    return print_status(spread(url), arguments.json)
 
 
 def run_move_user(arguments: argparse.Namespace) -> int:
@@ -111,7 +111,7 @@ def run_move_user(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_status(status: DatabaseStatus, as_json: bool) -> int:
+def print_status(status: DatabaseStatus, as_json: bool) -> int:
     if as_json:
         print_json(asdict(status))
         return 0

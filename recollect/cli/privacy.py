@@ -78,11 +78,11 @@ def redact(arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        _show(redaction)
+        show(redaction)
     return 0
 
 
-def _show(redaction: Redaction) -> None:
+def show(redaction: Redaction) -> None:
     out = console()
     if not redaction.documents and not redaction.states:
         out.print("No secrets found.")
@@ -157,22 +157,22 @@ def run(arguments: argparse.Namespace) -> int:
     with existing(arguments) as library:
         selection = _selection(library, arguments)
         if arguments.yes:
-            return _forget(library, selection, arguments.json)
+            return forget(library, selection, arguments.json)
         with ProgressBar("Searching") as bar:
             report = library.forget(selection, bar.report, dry_run=True)
         if arguments.json:
             print_json(asdict(report))
             return 0
-        _show_forget(report)
+        show_forget(report)
         if not report:
             return 0
         if not sys.stdin.isatty():
             console(stderr=True).print("Nothing was changed. Add --yes to forget this.")
             return 1
-        if not _is_confirmed():
+        if not is_confirmed():
             console().print("Nothing was changed.")
             return 1
-        return _forget(library, selection, False)
+        return forget(library, selection, False)
 
 
 def _selection(library: Library, arguments: argparse.Namespace) -> Selection:
@@ -191,12 +191,12 @@ def _selection(library: Library, arguments: argparse.Namespace) -> Selection:
     )
 
 
-def _is_confirmed() -> bool:
+def is_confirmed() -> bool:
     answer = input("Forget this for good? There is no undo. Type yes: ")
     return answer.strip().lower() == "yes"
 
 
-def _forget(library: Library, selection: Selection, as_json: bool) -> int:
+def forget(library: Library, selection: Selection, as_json: bool) -> int:
     with ProgressBar("Forgetting") as bar:
         report = library.forget(selection, bar.report)
     purge = library.purge_status()
@@ -233,19 +233,19 @@ def _summary(report: ForgetReport) -> str:
     return ", ".join(parts)
 
 
-def _show_forget(report: ForgetReport) -> None:
+def show_forget(report: ForgetReport) -> None:
     out = console()
     if not report:
         out.print("Nothing matches.")
         return
-    _show_examples(out, report)
+    show_examples(out, report)
     out.print(f"This would forget {_summary(report)}.")
     if report.by_source:
-        out.print(f"Sources: {_shares(report.by_source)}. Projects: {_shares(report.by_project)}.")
+        out.print(f"Sources: {shares(report.by_source)}. Projects: {shares(report.by_project)}.")
     out.print(report.note)
 
 
-def _shares(counts: Mapping[str, int]) -> str:
+def shares(counts: Mapping[str, int]) -> str:
     """The largest counts, with their names."""
     ordered = sorted(counts.items(), key=lambda pair: -pair[1])
     text = ", ".join(f"{safe(name)} {count:,}" for name, count in ordered[:_SHARES])
@@ -254,7 +254,7 @@ def _shares(counts: Mapping[str, int]) -> str:
     return text
 
 
-def _show_examples(out: Console, report: ForgetReport) -> None:
+def show_examples(out: Console, report: ForgetReport) -> None:
     table = Table("id", "title", "date", "role", "text", box=SIMPLE_HEAD, pad_edge=False)
     for example in report.examples:
         table.add_row(
@@ -307,11 +307,11 @@ def run_report(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(asdict(report))
     else:
-        _show_report(report)
+        show_report(report)
     return int(report.is_alarming)
 
 
-def _show_report(report: RiskReport) -> None:
+def show_report(report: RiskReport) -> None:
     out = console()
     if not report.counts:
         out.print(f"Nothing risky in {plural(report.messages, 'message')}.")
@@ -341,9 +341,9 @@ def run_log(arguments: argparse.Namespace) -> int:
     logs = audit_logs(arguments.home)
     users = _users(logs, arguments)
     if arguments.step == "verify":
-        return _verify(logs, users, arguments)
+        return verify(logs, users, arguments)
     if arguments.step == "head":
-        return _show_heads(logs, users, arguments)
+        return show_heads(logs, users, arguments)
     return _list(logs, users, arguments)
 
 
@@ -379,11 +379,11 @@ def _list(logs: AuditLogs, users: list[str], arguments: argparse.Namespace) -> i
     if not records:
         console().print("No records.")
         return 0
-    _show_audit(records, _key_names(arguments))
+    show_audit(records, key_names(arguments))
     return 0
 
 
-def _key_names(arguments: argparse.Namespace) -> dict[str, str]:
+def key_names(arguments: argparse.Namespace) -> dict[str, str]:
     """The names of API keys by id; none if they cannot be read."""
     try:
         with closing(keys(arguments.home)) as store:
@@ -392,7 +392,7 @@ def _key_names(arguments: argparse.Namespace) -> dict[str, str]:
         return {}
 
 
-def _show_audit(records: list[dict[str, Any]], names: dict[str, str]) -> None:
+def show_audit(records: list[dict[str, Any]], names: dict[str, str]) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("when", "library", "by", "from", "action", "what"):
         table.add_column(heading)
@@ -407,12 +407,12 @@ def _show_audit(records: list[dict[str, Any]], names: dict[str, str]) -> None:
             safe(str(by)),
             safe(address),
             safe(str(values["action"])),
-            safe(_what(values)),
+            safe(what(values)),
         )
     console().print(table)
 
 
-def _what(values: dict[str, Any]) -> str:
+def what(values: dict[str, Any]) -> str:
     ids = [str(id_) for id_ in values.get("ids", ())]
     text = " ".join(filter(None, (str(values.get("operation", "")), ", ".join(ids[:3]))))
     count = values.get("count")
@@ -424,16 +424,16 @@ def _what(values: dict[str, Any]) -> str:
 # -- verify ---
 
 
-def _verify(logs: AuditLogs, users: list[str], arguments: argparse.Namespace) -> int:
+def verify(logs: AuditLogs, users: list[str], arguments: argparse.Namespace) -> int:
     head = None
     if arguments.head:
-        head = _parse_head(arguments.head)
+        head = parse_head(arguments.head)
     results = {user: logs.verify(user, head) for user in users}
     if arguments.json:
         print_json({user: _as_json(result) for user, result in results.items()})
     else:
         for user, result in results.items():
-            _show_verification(user, result)
+            show_verification(user, result)
     return int(any(result.problems for result in results.values()))
 
 
@@ -446,7 +446,7 @@ def _as_json(result: Verification) -> dict[str, object]:
     }
 
 
-def _show_verification(user: str, result: Verification) -> None:
+def show_verification(user: str, result: Verification) -> None:
     out = console()
     if result.problems:
         out.print(f"[red]The log of {safe(user)} is damaged or was changed:[/]")
@@ -459,7 +459,7 @@ def _show_verification(user: str, result: Verification) -> None:
     out.print(f"Its head is {result.head}", soft_wrap=True)
 
 
-def _show_heads(logs: AuditLogs, users: list[str], arguments: argparse.Namespace) -> int:
+def show_heads(logs: AuditLogs, users: list[str], arguments: argparse.Namespace) -> int:
     heads = {user: str(logs.verify(user).head) for user in users}
     if arguments.json:
         print_json(heads)
@@ -469,7 +469,7 @@ def _show_heads(logs: AuditLogs, users: list[str], arguments: argparse.Namespace
     return 0
 
 
-def _parse_head(text: str) -> Head:
+def parse_head(text: str) -> Head:
     number, _, hash_ = text.partition(":")
     if not number.isdecimal() or len(hash_) != 64:
         raise InvalidInput(

@@ -144,15 +144,15 @@ def list_(arguments: argparse.Namespace) -> int:
         labels = [library.label(summary.id, summary.title) for summary in summaries]
         has_numbers = remember(arguments, [Reference(summary.id) for summary in summaries])
         if not at_terminal():
-            _print_lines(summaries, labels)
+            print_lines(summaries, labels)
             return 0
         ids = [short_id(library, summary.id) for summary in summaries]
     if not summaries:
-        console().print(_nothing_listed(arguments, total))
+        console().print(nothing_listed(arguments, total))
         return 0
     console().print(_table(summaries, labels, ids, has_numbers))
     first = "1" if has_numbers else safe(ids[0])
-    _show_list_total(arguments, len(summaries), total, first)
+    show_list_total(arguments, len(summaries), total, first)
     return 0
 
 
@@ -167,7 +167,7 @@ def _table(
         "messages": 8,
         "source": 11,
     }
-    headings = _fitting_columns(widths, has_numbers)
+    headings = fitting_columns(widths, has_numbers)
     for heading in headings:
         style = "bold cyan" if not heading else ""
         justify: JustifyMethod = "right" if heading in ("", "messages") else "left"
@@ -178,7 +178,7 @@ def _table(
         cells = {
             "": str(number),
             "id": safe(id_),
-            "changed": _day(summary),
+            "changed": day(summary),
             "messages": f"{summary.message_count:,}",
             "source": safe(source_label(summary.source)),
         }
@@ -187,7 +187,7 @@ def _table(
     return table
 
 
-def _fitting_columns(widths: Mapping[str, int], has_numbers: bool) -> list[str]:
+def fitting_columns(widths: Mapping[str, int], has_numbers: bool) -> list[str]:
     """The columns for which a terminal has room besides the titles.
 
     Numbers or ids stay, because other commands need one of them.
@@ -204,7 +204,7 @@ def _fitting_columns(widths: Mapping[str, int], has_numbers: bool) -> list[str]:
     return columns
 
 
-def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
+def nothing_listed(arguments: argparse.Namespace, total: int) -> str:
     if total:
         return f"No more conversations; there are {total:,}."
     if arguments.pinned:
@@ -214,7 +214,7 @@ def _nothing_listed(arguments: argparse.Namespace, total: int) -> str:
     return "There are no conversations yet. Import some: recollect setup"
 
 
-def _show_list_total(arguments: argparse.Namespace, count: int, total: int, first: str) -> None:
+def show_list_total(arguments: argparse.Namespace, count: int, total: int, first: str) -> None:
     line = plural(total, "conversation")
     last = arguments.offset + count
     if count < total:
@@ -224,33 +224,33 @@ def _show_list_total(arguments: argparse.Namespace, count: int, total: int, firs
     console().print(f"[dim]{line} · read one: recollect read {first}[/]")
 
 
-def _print_lines(summaries: list[Summary], labels: list[str]) -> None:
+def print_lines(summaries: list[Summary], labels: list[str]) -> None:
     """For programs: one line per conversation, with tabs between the fields."""
     for summary, label in zip(summaries, labels, strict=True):
         fields = (
             summary.id,
-            _day(summary),
+            day(summary),
             str(summary.message_count),
             summary.source,
             label,
         )
-        sys.stdout.write("\t".join(map(_one_line, fields)) + "\n")
+        sys.stdout.write("\t".join(map(one_line, fields)) + "\n")
 
 
 def _title(summary: Summary, label: str) -> str:
     if summary.metadata.get("pinned") is True:
-        return f"★ {_one_line(label)}"
-    return _one_line(label)
+        return f"★ {one_line(label)}"
+    return one_line(label)
 
 
-def _day(summary: Summary) -> str:
+def day(summary: Summary) -> str:
     changed = summary.updated_at or summary.created_at
     if changed is None:
         return "no date"
     return f"{changed:%Y-%m-%d}"
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     return printable_line(text).encode("utf-8", "replace").decode()
 
 
@@ -264,31 +264,31 @@ def read(arguments: argparse.Namespace) -> int:
         out = console()
         is_paged = at_terminal() and not arguments.json and arguments.message is None
         if is_paged and arguments.limit is None:
-            return _read_on(library, arguments, reference.message_id)
+            return read_on(library, arguments, reference.message_id)
         if arguments.message is None and arguments.offset is None:
             arguments.message = reference.message_id
-        page = _read_page(library, arguments, arguments.offset or 0)
+        page = read_page(library, arguments, arguments.offset or 0)
         if arguments.json:
             document = replace(page.document, passages=page.passages)
             print_json(as_json(document) | {"offset": page.offset, "total": page.total})
             return 0
-        _print_heading(library, page, out)
-        _print_messages(page.passages, arguments, out, arguments.message)
-        _show_where(page, arguments)
+        print_heading(library, page, out)
+        print_messages(page.passages, arguments, out, arguments.message)
+        show_where(page, arguments)
     return 0
 
 
-def _read_on(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
+def read_on(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
     """Show a conversation in a pager: from the start, or from shortly before the hit."""
     from recollect.cli.terminal import MessagePrinter, paged, visible
 
     start = arguments.offset
     if start is None:
-        start = _start_of_hit(library, arguments, hit)
+        start = start_of_hit(library, arguments, hit)
     pages = _pages(library, arguments, start)
     first = next(pages)
     with paged(enabled=not arguments.no_pager) as out:
-        _print_heading(library, first, out)
+        print_heading(library, first, out)
         if start:
             out.print(f"[dim]From message {start + 1:,} of {first.total:,}; all: --offset 0[/]\n")
         printer = MessagePrinter(out, shows_tools=arguments.tools, marked_id=hit)
@@ -300,7 +300,7 @@ def _read_on(library: Library, arguments: argparse.Namespace, hit: str | None) -
     return 0
 
 
-def _start_of_hit(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
+def start_of_hit(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
     if hit is None:
         return 0
     view = library.view(arguments.conversation, around=hit, limit=2 * _BEFORE_HIT + 1)
@@ -310,14 +310,14 @@ def _start_of_hit(library: Library, arguments: argparse.Namespace, hit: str | No
 def _pages(library: Library, arguments: argparse.Namespace, offset: int) -> Iterator[_MessagePage]:
     """The messages from a position on. A conversation can be long, so it is read page by page."""
     while True:
-        page = _read_page(library, arguments, offset)
+        page = read_page(library, arguments, offset)
         yield page
         offset = page.offset + len(page.passages)
         if not page.passages or offset >= page.total:
             return
 
 
-def _print_heading(library: Library, page: _MessagePage, out: Console) -> None:
+def print_heading(library: Library, page: _MessagePage, out: Console) -> None:
     document = page.document
     label = library.label(document.id, document.title)
     if not at_terminal():
@@ -356,7 +356,7 @@ class _MessagePage(NamedTuple):
     """Whether there are messages on other branches that are not shown."""
 
 
-def _read_page(library: Library, arguments: argparse.Namespace, offset: int) -> _MessagePage:
+def read_page(library: Library, arguments: argparse.Namespace, offset: int) -> _MessagePage:
     """The messages to show. A conversation can be long, so only these are read."""
     id_ = arguments.conversation
     limit = arguments.limit or 100
@@ -377,7 +377,7 @@ def _read_page(library: Library, arguments: argparse.Namespace, offset: int) -> 
     )
 
 
-def _print_messages(
+def print_messages(
     passages: tuple[Passage, ...], arguments: argparse.Namespace, out: Console, hit: str | None
 ) -> None:
     """Render messages for a terminal; print them as they are in a pipe."""
@@ -395,7 +395,7 @@ def _print_messages(
         out.print()
 
 
-def _show_where(page: _MessagePage, arguments: argparse.Namespace) -> None:
+def show_where(page: _MessagePage, arguments: argparse.Namespace) -> None:
     """Say which part of the conversation this is, and how to read on."""
     end = page.offset + len(page.passages)
     if len(page.passages) == page.total:
@@ -440,8 +440,8 @@ def open_(arguments: argparse.Namespace) -> int:
         reference = resolve(library, arguments, arguments.conversation)
         summary = library.summary(reference.id)
         label = library.label(summary.id, summary.title)
-    address = _address(arguments.url or _console_address(), reference)
-    _require_page(address)
+    address = _address(arguments.url or console_address(), reference)
+    require_page(address)
     if arguments.json:
         print_json({"id": reference.id, "url": address})
         return 0
@@ -465,7 +465,7 @@ def open_browser(address: str) -> bool:
         return False
 
 
-def _console_address() -> str:
+def console_address() -> str:
     host = HOST.get()
     host = _ANY_ADDRESS.get(host, host)
     if ":" in host and not host.startswith("["):
@@ -480,7 +480,7 @@ def _address(base: str, reference: Reference) -> str:
     return address
 
 
-def _require_page(address: str) -> None:
+def require_page(address: str) -> None:
     """Raise RecollectError unless a console with this conversation runs at the address."""
     if not address.startswith(("http://", "https://")):
         raise RecollectError(f"{address} is not a web address.")

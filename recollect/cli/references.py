@@ -40,12 +40,12 @@ def remember(arguments: argparse.Namespace, references: Sequence[Reference]) -> 
     """Store what the numbers 1, 2, … refer to. False if it cannot be stored: print no numbers."""
     if READ_ONLY.get():
         return False
-    file = _results_file(arguments)
+    file = results_file(arguments)
     data = json.dumps([list(reference) for reference in references]).encode()
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         create_private_folder(file.parent)
-        draft.write_bytes(_encrypt(file, data))
+        draft.write_bytes(encrypt(file, data))
         draft.chmod(0o600)
         draft.replace(file)
     except OSError:
@@ -57,7 +57,7 @@ def remember(arguments: argparse.Namespace, references: Sequence[Reference]) -> 
 def forget_results(arguments: argparse.Namespace) -> None:
     """Delete the numbers, so that none of them can mean something that is not on the screen."""
     with suppress(OSError):
-        _results_file(arguments).unlink(missing_ok=True)
+        results_file(arguments).unlink(missing_ok=True)
 
 
 def resolve(library: Library, arguments: argparse.Namespace, text: str) -> Reference:
@@ -67,21 +67,21 @@ def resolve(library: Library, arguments: argparse.Namespace, text: str) -> Refer
     """
     if not is_number(text):
         return Reference(library.resolve_id(text))
-    references = _read_results(arguments)
+    references = read_results(arguments)
     number = int(text)
     if references and 1 <= number <= len(references):
         return references[number - 1]
     try:
         return Reference(library.resolve_id(text))
     except (NotFound, InvalidInput):
-        raise NotFound(_explain_missing(text, references)) from None
+        raise NotFound(explain_missing(text, references)) from None
 
 
 def is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
 
-def _explain_missing(text: str, references: list[Reference] | None) -> str:
+def explain_missing(text: str, references: list[Reference] | None) -> str:
     if references is None:
         return (
             f"There is no result {text}: nothing was searched or listed yet. "
@@ -94,17 +94,17 @@ def _explain_missing(text: str, references: list[Reference] | None) -> str:
     return f"There is no result {text}. The last search or list has {len(references)} results."
 
 
-def _read_results(arguments: argparse.Namespace) -> list[Reference] | None:
+def read_results(arguments: argparse.Namespace) -> list[Reference] | None:
     """What the numbers refer to; None if nothing was searched or listed yet."""
-    file = _results_file(arguments)
+    file = results_file(arguments)
     try:
-        rows = json.loads(_decrypt(file, file.read_bytes()))
+        rows = json.loads(decrypt(file, file.read_bytes()))
     except (OSError, ValueError):
         return None
     return [Reference(id_, message_id) for id_, message_id in rows]
 
 
-def _results_file(arguments: argparse.Namespace) -> Path:
+def results_file(arguments: argparse.Namespace) -> Path:
     """A file in the home, or in the data folder if the library is in a database."""
     where = place(arguments.home)
     user = arguments.user or default_user()
@@ -114,7 +114,7 @@ def _results_file(arguments: argparse.Namespace) -> Path:
     return home() / RESULTS / f"{name.hexdigest()}.json"
 
 
-def _encrypt(file: Path, data: bytes) -> bytes:
+def encrypt(file: Path, data: bytes) -> bytes:
     """In an encrypted home, ids are encrypted, too: they may say what a conversation is about."""
     from recollect.store.sqlite.encryption import cipher
 
@@ -126,7 +126,7 @@ def _encrypt(file: Path, data: bytes) -> bytes:
     return nonce + encrypted
 
 
-def _decrypt(file: Path, data: bytes) -> bytes:
+def decrypt(file: Path, data: bytes) -> bytes:
     """Raises ValueError if it was encrypted with another key, or not encrypted."""
     from recollect.store.sqlite.encryption import cipher
 

@@ -87,7 +87,7 @@ def define_search(command: argparse.ArgumentParser) -> None:
         dest="concepts",
         metavar="CONCEPT",
     )
-    _add_view(command)
+    add_view(command)
     command.add_argument(
         "--now",
         metavar="DATE",
@@ -111,10 +111,10 @@ def define_related(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "message", nargs="?", help="the id of the message in it (default: the one of the hit)"
     )
-    _add_view(command)
+    add_view(command)
 
 
-def _add_view(command: argparse.ArgumentParser) -> None:
+def add_view(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-n",
         "--limit",
@@ -149,15 +149,15 @@ def search(arguments: argparse.Namespace) -> int:
         query = text = concepts[0]
     with existing(arguments) as library:
         check_filters(library, arguments)
-        page = library.search(query, _filter(library, arguments), _search_options(arguments))
+        page = library.search(query, _filter(library, arguments), search_options(arguments))
         remarks = _remarks(library, page, arguments.mode)
-        page, short_ids = _prepare(library, arguments, page)
-    if page.matched == "any" and not _is_plain(text):
+        page, short_ids = prepare(library, arguments, page)
+    if page.matched == "any" and not is_plain(text):
         remarks.insert(
             0,
             "No message contains all of that; these contain some of it or have a similar meaning.",
         )
-    _print_page(Results(page, short_ids, len(concepts) > 1), arguments, remarks)
+    print_page(Results(page, short_ids, len(concepts) > 1), arguments, remarks)
     return 0
 
 
@@ -175,10 +175,10 @@ def _filter(library: Library, arguments: argparse.Namespace) -> Filter:
     )
 
 
-def _search_options(arguments: argparse.Namespace) -> SearchOptions:
+def search_options(arguments: argparse.Namespace) -> SearchOptions:
     return SearchOptions(
         mode=arguments.mode,
-        group=_grouping(arguments),
+        group=grouping(arguments),
         score=arguments.score,
         limit=arguments.limit,
         offset=arguments.offset,
@@ -188,7 +188,7 @@ def _search_options(arguments: argparse.Namespace) -> SearchOptions:
     )
 
 
-def _is_plain(text: str) -> bool:
+def is_plain(text: str) -> bool:
     try:
         return parse_query(text).plain
     except InvalidInput:  # too long: it was searched by some of its words
@@ -209,18 +209,18 @@ def related(arguments: argparse.Namespace) -> int:
             message_id,
             SearchOptions(
                 mode=arguments.mode,
-                group=_grouping(arguments),
+                group=grouping(arguments),
                 limit=arguments.limit,
                 offset=arguments.offset,
             ),
         )
         remarks = _remarks(library, page, arguments.mode)
-        page, short_ids = _prepare(library, arguments, page)
-    _print_page(Results(page, short_ids), arguments, remarks)
+        page, short_ids = prepare(library, arguments, page)
+    print_page(Results(page, short_ids), arguments, remarks)
     return 0
 
 
-def _grouping(arguments: argparse.Namespace) -> str:
+def grouping(arguments: argparse.Namespace) -> str:
     """People at a terminal get each conversation once; programs get messages, as before."""
     if arguments.by:
         return str(arguments.by)
@@ -237,13 +237,13 @@ class Results(NamedTuple):
     several_concepts: bool = False
 
 
-def _prepare(
+def prepare(
     library: Library, arguments: argparse.Namespace, page: Page
 ) -> tuple[Page, dict[str, str]]:
     """A page as people read it: with titles, short ids, and numbers."""
     if arguments.json:
         return page, {}
-    page = _with_labels(library, page)
+    page = with_labels(library, page)
     hits = (*page.hits, *page.nearest)
     references = [Reference(hit.conversation_id, hit.message_id) for hit in hits]
     if not remember(arguments, references):
@@ -254,7 +254,7 @@ def _prepare(
     return page, {id_: short_id(library, id_) for id_ in ids}
 
 
-def _with_labels(library: Library, page: Page) -> Page:
+def with_labels(library: Library, page: Page) -> Page:
     """The page as it is shown: every conversation has a title."""
 
     def label(hit: Hit) -> Hit:
@@ -288,33 +288,33 @@ def _remarks(library: Library, page: Page, mode: str) -> list[str]:
 # -- showing -----------------------------------------------------------------
 
 
-def _print_page(results: Results, arguments: argparse.Namespace, remarks: list[str]) -> None:
+def print_page(results: Results, arguments: argparse.Namespace, remarks: list[str]) -> None:
     page = results.page
     if arguments.json:
         print_json(asdict(page))
         return
     out = console()
-    by_conversation = results.several_concepts or _grouping(arguments) == "conversation"
+    by_conversation = results.several_concepts or grouping(arguments) == "conversation"
     for number, hit in enumerate(page.hits, 1):
         if by_conversation:
-            _show_conversation(results, number, hit, arguments.explain)
+            show_conversation(results, number, hit, arguments.explain)
         else:
-            _show_message(results, number, hit, arguments.explain)
+            show_message(results, number, hit, arguments.explain)
         out.print()
     if page.hits or page.total or not any(remark.startswith("No ") for remark in remarks):
-        _show_total(page, "conversation" if by_conversation else "message")
+        show_total(page, "conversation" if by_conversation else "message")
     for remark in remarks:
         out.print(f"[yellow]{safe(remark)}[/]")
     if page.nearest:
         out.print("\n[dim]Closest in meaning:[/]\n")
         for number, hit in enumerate(page.nearest, len(page.hits) + 1):
-            _show_message(results, number, hit, explain=False)
+            show_message(results, number, hit, explain=False)
             out.print()
     if at_terminal() and results.short_ids:
         out.print("[dim]Read one: recollect read 1 · in the browser: recollect open 1[/]")
 
 
-def _show_total(page: Page, unit: str) -> None:
+def show_total(page: Page, unit: str) -> None:
     out = console()
     total = plural(page.total, unit)
     if not page.exact:
@@ -333,38 +333,38 @@ def _show_total(page: Page, unit: str) -> None:
         out.print(f"[dim]{line}[/]")
 
 
-def _show_message(results: Results, number: int, hit: Hit, explain: bool) -> None:
+def show_message(results: Results, number: int, hit: Hit, explain: bool) -> None:
     out = console()
-    details = [safe(_author(hit)), when(hit.created_at), hit.source]
+    details = [safe(author(hit)), when(hit.created_at), hit.source]
     if hit.copies:
         details.append(copies_label(hit.copies))
     if not hit.canonical:
         details.append("[yellow]on another branch[/]")
-    _show_title(results, number, hit, details)
-    out.print(Padding(_highlight(hit), (0, 0, 0, _INDENT)))
+    show_title(results, number, hit, details)
+    out.print(Padding(highlight(hit), (0, 0, 0, _INDENT)))
     if explain:
         _explain(hit)
     if not at_terminal():
-        _show_command(hit)
+        show_command(hit)
 
 
-def _show_conversation(results: Results, number: int, hit: Hit, explain: bool) -> None:
+def show_conversation(results: Results, number: int, hit: Hit, explain: bool) -> None:
     out = console()
     details = [when(hit.created_at), hit.source, f"score {hit.score:.2f}"]
     if at_terminal():
-        details = [when(hit.created_at), safe(source_label(hit.source)), safe(_project(hit))]
-    _show_title(results, number, hit, [detail for detail in details if detail])
+        details = [when(hit.created_at), safe(source_label(hit.source)), safe(project(hit))]
+    show_title(results, number, hit, [detail for detail in details if detail])
     for message in (hit, *hit.also):
         out.print(
-            Padding(f"[cyan]{safe(_author(message))}[/]: {_highlight(message)}", (0, 0, 0, _INDENT))
+            Padding(f"[cyan]{safe(author(message))}[/]: {highlight(message)}", (0, 0, 0, _INDENT))
         )
         if explain:
             _explain(message, parts=message is hit)
     if not at_terminal():
-        _show_command(hit)
+        show_command(hit)
 
 
-def _show_title(results: Results, number: int, hit: Hit, details: list[str]) -> None:
+def show_title(results: Results, number: int, hit: Hit, details: list[str]) -> None:
     """The number and the title on one line, and what else is known about the hit."""
     out = console()
     short_id = results.short_ids.get(hit.conversation_id)
@@ -381,13 +381,13 @@ def _show_title(results: Results, number: int, hit: Hit, details: list[str]) -> 
     out.print(Padding(f"[dim]{line}[/]", (0, 0, 0, _INDENT)))
 
 
-def _project(hit: Hit) -> str:
+def project(hit: Hit) -> str:
     if hit.project == "default":
         return ""
     return project_name(hit.project)
 
 
-def _show_command(hit: Hit) -> None:
+def show_command(hit: Hit) -> None:
     """For programs and files: the whole ids, in a command that can be copied."""
     words = (hit.conversation_id, hit.message_id)
     conversation, message = (safe(shlex.quote(word)) for word in words)
@@ -396,11 +396,11 @@ def _show_command(hit: Hit) -> None:
     )
 
 
-def _author(hit: Hit) -> str:
+def author(hit: Hit) -> str:
     return hit.author or hit.role or hit.kind
 
 
-def _highlight(hit: Hit) -> str:
+def highlight(hit: Hit) -> str:
     parts, at = [], 0
     for start, end in hit.marks:
         parts += [safe(hit.snippet[at:start]), f"[bold green]{safe(hit.snippet[start:end])}[/]"]

@@ -56,7 +56,7 @@ def define_service(group: argparse.ArgumentParser) -> None:
     install_ = add_command(
         actions, "install", "install and start a service", install, _INSTALL_EXAMPLES
     )
-    _add_name(install_)
+    add_name(install_)
     install_.add_argument("--host", metavar="ADDRESS", help="serve: address to listen on")
     install_.add_argument("--port", type=int, metavar="NUMBER", help="serve: port")
     install_.add_argument(
@@ -66,11 +66,11 @@ def define_service(group: argparse.ArgumentParser) -> None:
     uninstall_ = add_command(
         actions, "uninstall", "stop and remove a service", uninstall, _UNINSTALL_EXAMPLES
     )
-    _add_name(uninstall_)
+    add_name(uninstall_)
     add_command(actions, "status", "show which services run", status, _STATUS_EXAMPLES)
 
 
-def _add_name(command: argparse.ArgumentParser) -> None:
+def add_name(command: argparse.ArgumentParser) -> None:
     names = ", ".join(f"{name}: {summary}" for name, summary in SERVICES.items())
     command.add_argument("name", nargs="?", choices=tuple(SERVICES), default="serve", help=names)
 
@@ -87,7 +87,7 @@ def install(arguments: argparse.Namespace) -> int:
         console().print(f"[dim]# {safe(str(file))}[/]", soft_wrap=True)
         print(text)
         return 0
-    _write(file, text)
+    write(file, text)
     problem = manager.start(service.name)
     if arguments.json:
         print_json({"file": str(file), "running": not problem, "problem": problem})
@@ -99,7 +99,7 @@ def install(arguments: argparse.Namespace) -> int:
             f"The service could not be started: {problem}\n"
             f"Start it later with: {manager.start_command(service.name)}"
         )
-    out.print(f"{_sentence(SERVICES[service.name])} runs now, and starts whenever you log in.")
+    out.print(f"{sentence(SERVICES[service.name])} runs now, and starts whenever you log in.")
     if service.name == "serve":
         host = arguments.host or HOST.get()
         port = arguments.port or PORT.get()
@@ -113,7 +113,7 @@ def uninstall(arguments: argparse.Namespace) -> int:
     manager = _manager()
     file = manager.file(arguments.name)
     if not file.exists():
-        raise InvalidInput(f"{_sentence(SERVICES[arguments.name])} is not installed as a service.")
+        raise InvalidInput(f"{sentence(SERVICES[arguments.name])} is not installed as a service.")
     manager.stop(arguments.name)
     file.unlink()
     manager.reload()
@@ -175,7 +175,7 @@ def _environment(arguments: argparse.Namespace) -> dict[str, str]:
     return variables
 
 
-def _write(file: Path, text: str) -> None:
+def write(file: Path, text: str) -> None:
     """Only the user may read it: the address of a database has a password."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_suffix(".new")
@@ -185,7 +185,7 @@ def _write(file: Path, text: str) -> None:
     draft.replace(file)
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}"
 
 
@@ -213,10 +213,10 @@ class Systemd:
 
     def render(self, service: Service) -> str:
         environment = "".join(
-            f"Environment={_quote_unit(f'{name}={value}')}\n"
+            f"Environment={quote_unit(f'{name}={value}')}\n"
             for name, value in service.environment.items()
         )
-        command = " ".join(_quote_unit(word).replace("$", "$$") for word in service.command)
+        command = " ".join(quote_unit(word).replace("$", "$$") for word in service.command)
         return (
             "[Unit]\n"
             f"Description=Recollect: {SERVICES[service.name]}\n"
@@ -236,19 +236,19 @@ class Systemd:
     def start(self, name: str) -> str:
         unit = f"recollect-{name}.service"
         return (
-            _run("systemctl", "--user", "daemon-reload")
-            or _run("systemctl", "--user", "enable", unit)
-            or _run("systemctl", "--user", "restart", unit)
+            run("systemctl", "--user", "daemon-reload")
+            or run("systemctl", "--user", "enable", unit)
+            or run("systemctl", "--user", "restart", unit)
         )
 
     def stop(self, name: str) -> str:
-        return _run("systemctl", "--user", "disable", "--now", f"recollect-{name}.service")
+        return run("systemctl", "--user", "disable", "--now", f"recollect-{name}.service")
 
     def reload(self) -> None:
-        _run("systemctl", "--user", "daemon-reload")
+        run("systemctl", "--user", "daemon-reload")
 
     def state(self, name: str) -> str:
-        if _run("systemctl", "--user", "is-active", "--quiet", f"recollect-{name}.service"):
+        if run("systemctl", "--user", "is-active", "--quiet", f"recollect-{name}.service"):
             return "stopped"
         return "running"
 
@@ -289,17 +289,17 @@ class Launchd:
         return plistlib.dumps(agent).decode()
 
     def start(self, name: str) -> str:
-        _run("launchctl", "bootout", f"{self._target()}/{self._label(name)}")
-        return _run("launchctl", "bootstrap", self._target(), str(self.file(name)))
+        run("launchctl", "bootout", f"{self._target()}/{self._label(name)}")
+        return run("launchctl", "bootstrap", self._target(), str(self.file(name)))
 
     def stop(self, name: str) -> str:
-        return _run("launchctl", "bootout", f"{self._target()}/{self._label(name)}")
+        return run("launchctl", "bootout", f"{self._target()}/{self._label(name)}")
 
     def reload(self) -> None:
         pass
 
     def state(self, name: str) -> str:
-        if _run("launchctl", "print", f"{self._target()}/{self._label(name)}"):
+        if run("launchctl", "print", f"{self._target()}/{self._label(name)}"):
             return "stopped"
         return "running"
 
@@ -321,7 +321,7 @@ def _manager() -> Systemd | Launchd:
     )
 
 
-def _quote_unit(word: str) -> str:
+def quote_unit(word: str) -> str:
     """A word in a unit file: quotes, backslashes and percent signs have a meaning there."""
     if "\n" in word:
         raise InvalidInput("A path or setting of a service must not contain a line break.")
@@ -329,7 +329,7 @@ def _quote_unit(word: str) -> str:
     return f'"{escaped}"'
 
 
-def _run(program: str, *arguments: str) -> str:
+def run(program: str, *arguments: str) -> str:
     """Run a program of the system. Returns what went wrong; empty if nothing did."""
     path = shutil.which(program)
     if path is None:

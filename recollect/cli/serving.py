@@ -37,7 +37,7 @@ key, every client needs one (`recollect keys`). The log goes to standard error.
 def define_serve(command: argparse.ArgumentParser) -> None:
     define(command, run, _EXAMPLES)
     add_flag(command, "--open", "open the console in the browser")
-    _add_network_options(command)
+    add_network_options(command)
     command.add_argument(
         "--workers",
         type=int,
@@ -58,7 +58,7 @@ def define_serve(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_network_options(command: argparse.ArgumentParser) -> None:
+def add_network_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--host",
         metavar="ADDRESS",
@@ -125,10 +125,10 @@ def run(arguments: argparse.Namespace) -> int:
     if workers is None:
         workers = WORKERS.get()
     options = ServeOptions(arguments.log_format, workers)
-    return serve(place(arguments.home), config, options, announce=partial(_announce, arguments))
+    return serve(place(arguments.home), config, options, announce=partial(announce, arguments))
 
 
-def _announce(arguments: argparse.Namespace, address: str) -> None:
+def announce(arguments: argparse.Namespace, address: str) -> None:
     if arguments.json:
         print(f'{{"address": "{address}"}}')
     else:
@@ -138,10 +138,10 @@ def _announce(arguments: argparse.Namespace, address: str) -> None:
         )
     sys.stdout.flush()
     if arguments.open:
-        threading.Thread(target=_open_console, args=[address], daemon=True).start()
+        threading.Thread(target=open_console, args=[address], daemon=True).start()
 
 
-def _open_console(address: str) -> None:
+def open_console(address: str) -> None:
     from recollect.cli.reading import open_browser
 
     if not open_browser(address):
@@ -208,7 +208,7 @@ def run_worker(arguments: argparse.Namespace) -> int:
     from recollect.serve.http import logs
     from recollect.serve.http.libraries import Libraries
 
-    lanes = _parse_lanes(arguments.jobs)
+    lanes = parse_lanes(arguments.jobs)
     if arguments.concurrency is not None and arguments.concurrency < 1:
         raise InvalidInput("--concurrency must be at least 1.")
     if READ_ONLY.get():
@@ -228,20 +228,20 @@ def run_worker(arguments: argparse.Namespace) -> int:
                 system.flush()  # index what was imported
                 count += runner.run_due()
             else:
-                _require_database(system.jobs, stop)
+                require_database(system.jobs, stop)
                 runner.start()
-                _wait(stop, lanes, arguments)
+                wait(stop, lanes, arguments)
         finally:
             system.stop_waiting()
             runner.close()
             system.close()
             libraries.close()
     if arguments.once:
-        _print_count(count, arguments.json)
+        print_count(count, arguments.json)
     return 0
 
 
-def _require_database(jobs: Jobs, stop: StopSignal) -> None:
+def require_database(jobs: Jobs, stop: StopSignal) -> None:
     """Report a database that cannot be reached now."""
     try:
         jobs.counts()
@@ -250,7 +250,7 @@ def _require_database(jobs: Jobs, stop: StopSignal) -> None:
             raise
 
 
-def _wait(stop: StopSignal, lanes: list[str], arguments: argparse.Namespace) -> None:
+def wait(stop: StopSignal, lanes: list[str], arguments: argparse.Namespace) -> None:
     """Wait for a signal, and say before that the worker is ready."""
     if arguments.json:
         print_json({"jobs": lanes})
@@ -270,14 +270,14 @@ def _wait(stop: StopSignal, lanes: list[str], arguments: argparse.Namespace) -> 
             ready_file.unlink(missing_ok=True)
 
 
-def _print_count(count: int, as_json: bool) -> None:
+def print_count(count: int, as_json: bool) -> None:
     if as_json:
         print_json({"jobs": count})
     else:
         console().print(f"Ran {plural(count, 'job')}.")
 
 
-def _parse_lanes(text: str) -> list[str]:
+def parse_lanes(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in _LANES:

@@ -47,7 +47,7 @@ def similar(name: str, names: Iterable[str]) -> list[str]:
 
 def describe_unknown(noun: str, value: str, names: Sequence[str], program: str = "") -> str:
     """There is no command 'serch'. Did you mean `recollect search`?"""
-    text = f"There is no {noun} {_quote(value)}."
+    text = f"There is no {noun} {quote(value)}."
     guesses = similar(value, names)
     if noun == "command" and value in SYNONYMS:
         guesses = [SYNONYMS[value]]
@@ -64,23 +64,23 @@ def describe_unknown(noun: str, value: str, names: Sequence[str], program: str =
 def describe_unknown_name(noun: str, value: str, names: Sequence[str]) -> str:
     """An unknown project, tag, source or role, with the values that exist, closest first."""
     if not names:
-        return f"There is no {noun} {_quote(value)}; the library has none."
+        return f"There is no {noun} {quote(value)}; the library has none."
     ordered = [printable(name) for name in closest(value, names)]
     listing = ", ".join(ordered[:_MOST])
     if len(ordered) > _MOST:
         listing += f" and {len(ordered) - _MOST:,} more"
-    return f"There is no {noun} {_quote(value)}. The {noun}s are: {listing}."
+    return f"There is no {noun} {quote(value)}. The {noun}s are: {listing}."
 
 
 def describe_unknown_words(
     top: argparse.ArgumentParser, words: Sequence[str], unknown: Sequence[str]
 ) -> str:
     """The first option that does not exist, and what it was probably meant to be."""
-    parser = _innermost(top, words)
+    parser = innermost(top, words)
     option = next((word for word in unknown if word.startswith("-") and word != "-"), None)
     hint = f"\nAll options: {parser.prog} --help"
     if option is None:
-        listing = ", ".join(_quote(word) for word in unknown)
+        listing = ", ".join(quote(word) for word in unknown)
         return f"`{parser.prog}` does not take {listing}.{hint}"
     name = option.partition("=")[0]
     options = [text for text in parser._option_string_actions if text.startswith("--")]
@@ -94,7 +94,7 @@ def describe_unknown_words(
     return text + hint
 
 
-def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+def innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of the command or action that the words name."""
     for word in words:
         for action in parser._actions:
@@ -105,5 +105,5 @@ def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argpars
     return parser
 
 
-def _quote(value: str) -> str:
+def quote(value: str) -> str:
     return f"'{printable(value)}'"

@@ -148,14 +148,14 @@ def paged(*, enabled: bool = True) -> Iterator[Console]:
     )
     try:
         with suppress(BrokenPipeError):
-            yield _pager_console(process, out)
+            yield pager_console(process, out)
     finally:
         with suppress(BrokenPipeError):
             process.communicate()
-        _wait(process)
+        wait(process)
 
 
-def _pager_console(process: subprocess.Popen[str], out: Console) -> Console:
+def pager_console(process: subprocess.Popen[str], out: Console) -> Console:
     has_colours = PurePath(str(process.args[0])).stem in _COLOUR_PAGERS  # type: ignore[index]
     return Terminal(
         file=process.stdin,
@@ -166,7 +166,7 @@ def _pager_console(process: subprocess.Popen[str], out: Console) -> Console:
     )
 
 
-def _wait(process: subprocess.Popen[str]) -> None:
+def wait(process: subprocess.Popen[str]) -> None:
     """Wait for the pager, which handles Ctrl-C itself."""
     while True:
         with suppress(KeyboardInterrupt):

@@ -163,7 +163,7 @@ class SearchApp(App[None]):
         self._entries = entries
         results = self.query_one("#results", OptionList)
         results.clear_options()
-        results.add_options([Option(_row(entry)) for entry in entries])
+        results.add_options([Option(row(entry)) for entry in entries])
         self.query_one("#state", Static).update(Text(printable(state)))
         if entries:
             results.highlighted = 0
@@ -410,7 +410,7 @@ def find_entries(library: Library, query: str, filter: Filter) -> tuple[list[Ent
         return entries, f"{plural(total, 'conversation')}, the last changed first"
     options = SearchOptions(group="conversation", limit=_LIMIT, typing=True)
     page = library.search(query, filter, options)
-    hits = page.hits or _first_of_each(page.nearest)
+    hits = page.hits or first_of_each(page.nearest)
     state = plural(page.total, "conversation")
     if not page.exact:
         state = f"at least {state}"
@@ -420,10 +420,10 @@ def find_entries(library: Library, query: str, filter: Filter) -> tuple[list[Ent
             state += " Closest in meaning:"
     if page.note:
         state += f" · {page.note}"
-    return [_entry_of(library, hit) for hit in hits], state
+    return [entry_of(library, hit) for hit in hits], state
 
 
-def _first_of_each(hits: Sequence[Hit]) -> list[Hit]:
+def first_of_each(hits: Sequence[Hit]) -> list[Hit]:
     """One hit per conversation."""
     firsts: dict[str, Hit] = {}
     for hit in hits:
@@ -431,7 +431,7 @@ def _first_of_each(hits: Sequence[Hit]) -> list[Hit]:
     return list(firsts.values())
 
 
-def _entry_of(library: Library, hit: Hit) -> Entry:
+def entry_of(library: Library, hit: Hit) -> Entry:
     label = library.label(hit.conversation_id, hit.title).strip().partition("\n")[0]
     details = [when(hit.created_at), source_label(hit.source)]
     if hit.project != "default":
@@ -449,7 +449,7 @@ def _entry_of(library: Library, hit: Hit) -> Entry:
     )
 
 
-def _row(entry: Entry) -> RenderableType:
+def row(entry: Entry) -> RenderableType:
     lines: list[RenderableType] = [
         Text(entry.title, style="bold", no_wrap=True, overflow="ellipsis"),
         Text(entry.details, style="dim", no_wrap=True, overflow="ellipsis"),

@@ -93,7 +93,7 @@ def watch(arguments: argparse.Namespace) -> int:
     from recollect.capture.watch import Watcher, changes, folders
 
     watch_folders = folders(arguments.tool, existing_folders(arguments.folder))
-    show = _print_event_json if arguments.json else _print_event
+    show = print_event_json if arguments.json else print_event
     background = None
     if arguments.once or arguments.no_index:
         background = False
@@ -103,7 +103,7 @@ def watch(arguments: argparse.Namespace) -> int:
         )
         if arguments.once:
             watcher.once()
-            _print_end(arguments, watcher.read)
+            print_end(arguments, watcher.read)
             if watcher.read:
                 return index_after_import(library, arguments)
             return 0
@@ -115,11 +115,11 @@ def watch(arguments: argparse.Namespace) -> int:
         with closing(BackupSchedule(place(arguments.home))) as schedule:
             schedule.start()
             watcher.follow(changes([folder.root for folder in watch_folders], stop))
-        _print_end(arguments, watcher.read)
+        print_end(arguments, watcher.read)
     return 0
 
 
-def _print_end(arguments: argparse.Namespace, files: int) -> None:
+def print_end(arguments: argparse.Namespace, files: int) -> None:
     if arguments.json:
         return
     if files:
@@ -128,11 +128,11 @@ def _print_end(arguments: argparse.Namespace, files: int) -> None:
         console().print("Nothing has changed.")
 
 
-def _print_event_json(event: dict[str, object]) -> None:
+def print_event_json(event: dict[str, object]) -> None:
     print(json.dumps(event), flush=True)
 
 
-def _print_event(event: dict[str, Any]) -> None:
+def print_event(event: dict[str, Any]) -> None:
     kind = event["kind"]
     if kind == "taken":
         outcome = plural(event["messages"], "new message")
@@ -141,11 +141,11 @@ def _print_event(event: dict[str, Any]) -> None:
     else:
         colour = "red" if kind == "failed" else "yellow"
         outcome = f"[{colour}]{kind}[/]: {safe(event['reason'])}"
-    subject = f"[bold]{safe(event['tool'])}[/] {safe(_short(event['path']))}"
+    subject = f"[bold]{safe(event['tool'])}[/] {safe(short(event['path']))}"
     console().print(f"{subject}: {outcome}", soft_wrap=True)
 
 
-def _short(path: str) -> str:
+def short(path: str) -> str:
     """The path with ~ for the home folder."""
     home = str(Path.home())
     if path.startswith(home):
@@ -172,7 +172,7 @@ def hook(arguments: argparse.Namespace) -> int:
 def archive(arguments: argparse.Namespace) -> int:
     if arguments.action == "list":
         return _list(arguments)
-    return _restore(arguments)
+    return restore(arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -187,7 +187,7 @@ def _list(arguments: argparse.Namespace) -> int:
     for file in files:
         table.add_row(
             str(file.id),
-            safe(_short(file.source)),
+            safe(short(file.source)),
             f"{file.size:,}",
             f"{file.bytes:,}",
             str(file.copies or ""),
@@ -199,7 +199,7 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _restore(arguments: argparse.Namespace) -> int:
+def restore(arguments: argparse.Namespace) -> int:
     if not arguments.name:
         raise InvalidInput("Name a file: a number from `recollect archive list`, or all.")
     target = None

@@ -70,12 +70,12 @@ def mark_undecodable(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("recollect.mark", mark_undecodable)
 
 
-def _parse_int(digits: str) -> int | str:
+def parse_int(digits: str) -> int | str:
     return int(digits) if len(digits) <= _MAX_DIGITS else digits
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=_parse_int, parse_float=parse_float, parse_constant=str, strict=False
+    parse_int=parse_int, parse_float=parse_float, parse_constant=str, strict=False
 )
 
 

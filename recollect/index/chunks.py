@@ -22,25 +22,25 @@ def split_text(text: str) -> list[str]:
     """Split a text into at most `embedded_parts` parts of at most 120 words or 1,000 characters."""
     if len(text) <= _SHORT:
         return [text]
-    if len(text) <= CHARACTERS and _has_few_words(text):  # the most frequent case
+    if len(text) <= CHARACTERS and has_few_words(text):  # the most frequent case
         return [text]
-    return list(islice(_parts(text), LIMITS.embedded_parts)) or [""]
+    return list(islice(parts(text), LIMITS.embedded_parts)) or [""]
 
 
-def _has_few_words(text: str) -> bool:
+def has_few_words(text: str) -> bool:
     """Whether a text has at most 120 words. Most texts have so little space that it is obvious."""
     spaces = text.encode("utf-8", "surrogatepass").translate(None, _NO_SPACE)
     return len(spaces) < WORDS or len(text.split(None, WORDS)) <= WORDS
 
 
-def _parts(text: str) -> Iterator[str]:
-    start, end = 0, _end_of_part(text, 0)
+def parts(text: str) -> Iterator[str]:
+    start, end = 0, end_of_part(text, 0)
     while end > start:
         yield text[start:end]
-        start, end = end, _end_of_part(text, end)
+        start, end = end, end_of_part(text, end)
 
 
-def _end_of_part(text: str, start: int) -> int:
+def end_of_part(text: str, start: int) -> int:
     """The end of the part that begins at `start`; `start` itself if there are no more words."""
     window = text[start : start + CHARACTERS + 1]
     first_words = window.split(None, WORDS)

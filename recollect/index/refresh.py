@@ -100,7 +100,7 @@ def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:
     for space in store.spaces():
         batch = store.vectorless(space, 0, _BATCH_PASSAGES)
         while batch:
-            keys = _embeddable(space, batch)
+            keys = embeddable(space, batch)
             if keys:
                 yield space, keys
             batch = store.vectorless(space, batch[-1].key, _BATCH_PASSAGES)
@@ -126,7 +126,7 @@ def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None
     if setting == embeddings.OFF or stop() or not store.size():
         return
     space = embeddings.ensure_space(store, setting)
-    if _embed(store, space, progress, stop):
+    if embed(store, space, progress, stop):
         store.update_space(space, ready=True)
         for other in store.spaces():
             if other.id != space.id:
@@ -136,7 +136,7 @@ def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None
         calibrate(store, space, embeddings.load_model(space.name, space.model_state), stop)
 
 
-def _embeddable(space: Space, passages: Sequence[Unembedded]) -> list[int]:
+def embeddable(space: Space, passages: Sequence[Unembedded]) -> list[int]:
     """The keys of passages for which the model makes a vector.
 
     A server is not asked: it makes a vector for every text that is not blank.
@@ -151,7 +151,7 @@ def _embeddable(space: Space, passages: Sequence[Unembedded]) -> list[int]:
     return [p.key for p in passages if f"{p.title}{p.author or ''}{p.content}".strip()]
 
 
-def _embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
+def embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
     """Embed what is queued. Returns False if it was stopped before the queue was empty."""
     model: embeddings.Embedder | None = None
     total = 0
@@ -164,7 +164,7 @@ def _embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
             model = embeddings.load_model(space.name, space.model_state)
         total = max(total, remaining)
         count = total - remaining
-        for texts in _groups(batch, _texts_at_once(space)):
+        for texts in groups(batch, texts_at_once(space)):
             if stop():
                 return False
             store.add_vectors(space, _vectors(model, texts, stop))
@@ -175,13 +175,13 @@ def _embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
             store.refresh(None, stop)
 
 
-def _texts_at_once(space: Space) -> int:
+def texts_at_once(space: Space) -> int:
     if space.name == embeddings.STATIC:
         return _TEXTS_AT_ONCE
     return _TEXTS_OF_SLOW_MODELS
 
 
-def _groups(passages: Sequence[Unembedded], size: int) -> Iterator[dict[Unembedded, list[str]]]:
+def groups(passages: Sequence[Unembedded], size: int) -> Iterator[dict[Unembedded, list[str]]]:
     """Passages with their texts to embed, at most `size` texts at a time, or one passage."""
     group: dict[Unembedded, list[str]] = {}
     count = 0

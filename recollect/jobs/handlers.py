@@ -48,7 +48,7 @@ class ImportHandler(Handler):
             else:
                 with self._uploads.open(job.id, job.payload["name"]) as folder:
                     receipt = self._import_upload(run, library, folder)
-        return _end(run, receipt)
+        return end(run, receipt)
 
     def _import_paths(self, run: Run, library: Library) -> Receipt:
         return library.import_path(
@@ -76,7 +76,7 @@ class ImportHandler(Handler):
         )
         problem = Problem(reason, name, failed=True, unit="files")
         with self._borrow(run.job.user) as library:
-            return _end(run, library.record_failed_import(name, problem, run.job.id))
+            return end(run, library.record_failed_import(name, problem, run.job.id))
 
     def describe_error(self, job: Job, error: Exception) -> str:
         """The message, without the folders of the server."""
@@ -91,7 +91,7 @@ class ImportHandler(Handler):
         self._uploads.remove_stale(self._jobs.unfinished_ids(IMPORT))
 
 
-def _end(run: Run, receipt: Receipt) -> int:
+def end(run: Run, receipt: Receipt) -> int:
     """The result of the job. What was imported is in the library only, where it can be deleted."""
     run.progress = {**run.progress, "file": ""}
     return receipt.id

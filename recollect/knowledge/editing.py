@@ -43,7 +43,7 @@ _MOST_KEYWORDS = 200
 
 def new_document(kind: str, fields: Mapping[str, Any]) -> Document:
     """A new item with these fields. Raises InvalidInput."""
-    _check_fields(kind, fields)
+    check_fields(kind, fields)
     now = datetime.now(UTC)
     document = Document(
         RECOLLECT.name,
@@ -60,27 +60,27 @@ def new_document(kind: str, fields: Mapping[str, Any]) -> Document:
 
 def edit_document(document: Document, fields: Mapping[str, Any]) -> Document:
     """The item with these fields changed; everything else stays. Raises InvalidInput."""
-    _check_fields(document.kind, fields)
+    check_fields(document.kind, fields)
     document = replace(document, metadata=_metadata(document, fields), updated_at=datetime.now(UTC))
     if document.kind == CHARACTER:
-        return _edit_character(document, fields)
+        return edit_character(document, fields)
     if document.kind == PROMPT:
-        return _edit_prompt(document, fields)
+        return edit_prompt(document, fields)
     if "title" in fields:
-        document = replace(document, title=_single_line(_text(fields, "title")))
+        document = replace(document, title=single_line(_text(fields, "title")))
     document = replace(document, created_at=_created_at(fields) or document.created_at)
     if fields.get("transcript"):
-        return _with_transcript(document, fields["transcript"])
+        return with_transcript(document, fields["transcript"])
     if "content" in fields or not document.passages:
         content = _text(fields, "content")
         if document.kind == NOTE:
             document = replace(document, metadata={**document.metadata, "links": links(content)})
-        return with_text(replace(document, title=document.title or _first_line(content)), content)
+        return with_text(replace(document, title=document.title or first_line(content)), content)
     passages = tuple(p._replace(created_at=document.created_at) for p in document.passages)
     return replace(document, passages=passages)
 
 
-def _check_fields(kind: str, fields: Mapping[str, Any]) -> None:
+def check_fields(kind: str, fields: Mapping[str, Any]) -> None:
     if kind == CONVERSATION:
         raise InvalidInput("Conversations are written message by message, through /conversations.")
     writable = _WRITABLE_FIELDS[kind]
@@ -98,7 +98,7 @@ def _metadata(document: Document, fields: Mapping[str, Any]) -> dict[str, Json]:
         for name in ("url", "author", "language"):
             if name in fields:
                 metadata[name] = _text(fields, name) or None
-        media_type = _single_line(_text(fields, "media_type")).lower()
+        media_type = single_line(_text(fields, "media_type")).lower()
         metadata["media_type"] = media_type or metadata.get("media_type") or "txt"
     keywords = fields.get("keywords", fields.get("tags"))
     if keywords is not None:
@@ -106,7 +106,7 @@ def _metadata(document: Document, fields: Mapping[str, Any]) -> dict[str, Json]:
     return {name: value for name, value in metadata.items() if value is not None}
 
 
-def _with_transcript(document: Document, value: Any) -> Document:
+def with_transcript(document: Document, value: Any) -> Document:
     if not isinstance(value, str):
         value = json.dumps(value)
     cues = transcript.parse(storable(value)).cues
@@ -120,8 +120,8 @@ def _with_transcript(document: Document, value: Any) -> Document:
 # -- characters and prompts ----------------------------------------------------
 
 
-def _edit_character(document: Document, fields: Mapping[str, Any]) -> Document:
-    card = _edit_card(document, fields)
+def edit_character(document: Document, fields: Mapping[str, Any]) -> Document:
+    card = edit_card(document, fields)
     values = fields_of(document.passages)
     for name, text in card_fields(card).items():
         if CARD_NAMES.get(name, name) in card:
@@ -129,22 +129,22 @@ def _edit_character(document: Document, fields: Mapping[str, Any]) -> Document:
     tags = _keywords(card.get("tags") or [])
     values["tags"] = ", ".join(tags)
     document = replace(document, metadata={**document.metadata, "card": card, "tags": tags})
-    return _with_values(document, values)
+    return with_values(document, values)
 
 
-def _edit_prompt(document: Document, fields: Mapping[str, Any]) -> Document:
+def edit_prompt(document: Document, fields: Mapping[str, Any]) -> Document:
     values = fields_of(document.passages)
     for name in FIELDS[PROMPT]:
         if name in fields:
-            values[name] = _join(fields[name], name)
+            values[name] = join(fields[name], name)
     values["keywords"] = ", ".join(tags_of(document.metadata))
     author = values.get("author", "")
     document = replace(document, metadata={**document.metadata, "author": author})
-    return _with_values(document, values)
+    return with_values(document, values)
 
 
-def _with_values(document: Document, values: dict[str, str]) -> Document:
-    values["name"] = _single_line(values.get("name") or "")
+def with_values(document: Document, values: dict[str, str]) -> Document:
+    values["name"] = single_line(values.get("name") or "")
     if not values["name"]:
         raise InvalidInput(f"name: a {document.kind} needs a name.")
     edited = with_fields(document, values)
@@ -155,7 +155,7 @@ def _with_values(document: Document, values: dict[str, str]) -> Document:
     return replace(edited, passages=(first, *edited.passages[1:]))
 
 
-def _edit_card(document: Document, fields: Mapping[str, Any]) -> dict[str, Any]:
+def edit_card(document: Document, fields: Mapping[str, Any]) -> dict[str, Any]:
     card = dict(document.metadata.get("card") or {})
     data = fields.get("card") or {}
     if not isinstance(data, Mapping):
@@ -165,13 +165,13 @@ def _edit_card(document: Document, fields: Mapping[str, Any]) -> dict[str, Any]:
     card |= data
     for name in FIELDS[CHARACTER]:
         if name in fields:
-            card[CARD_NAMES.get(name, name)] = _card_value(name, fields[name])
+            card[CARD_NAMES.get(name, name)] = card_value(name, fields[name])
     if "keywords" in fields or "tags" in fields:
         card["tags"] = _keywords(fields.get("keywords", fields.get("tags")))
     return card
 
 
-def _card_value(name: str, value: Any) -> Any:
+def card_value(name: str, value: Any) -> Any:
     """A field as cards have it: greetings are a list, and the lorebook is an object."""
     if name == "alternate_greetings" and isinstance(value, str):
         return [value] if value else []
@@ -180,13 +180,13 @@ def _card_value(name: str, value: Any) -> Any:
         return {"entries": [{**entry, "extensions": {}}]}
     if isinstance(value, (list, tuple, Mapping)):
         return value
-    return _join(value, name)
+    return join(value, name)
 
 
 # -- values --------------------------------------------------------------------
 
 
-def _join(value: Any, name: str) -> str:
+def join(value: Any, name: str) -> str:
     """A field as text. Lists have one item per paragraph; keywords are separated by commas."""
     if value is None:
         return ""
@@ -217,7 +217,7 @@ def _keywords(value: Any) -> list[str]:
             f"keywords: give a list of up to {_MOST_KEYWORDS} texts, or one text with commas "
             "between them."
         )
-    keywords = [_single_line(storable(item)) for item in value if item.strip()]
+    keywords = [single_line(storable(item)) for item in value if item.strip()]
     return list(dict.fromkeys(keywords))
 
 
@@ -234,14 +234,14 @@ def _created_at(fields: Mapping[str, Any]) -> datetime | None:
     return created_at
 
 
-def _single_line(text: str) -> str:
+def single_line(text: str) -> str:
     return " ".join(text.split())[:_LONGEST_NAME]
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
     for line in text.splitlines():
         if line.strip(" #"):
-            return _single_line(line.strip().lstrip("#"))[:_LONGEST_TITLE]
+            return single_line(line.strip().lstrip("#"))[:_LONGEST_TITLE]
     return ""
 
 
@@ -254,12 +254,12 @@ def ensure_conversation(
     """The conversation with this source and source id. See `Library.ensure_conversation`."""
     source, source_id = conversation.source, conversation.source_id
     existing = store.find_id(source, source_id)
-    if existing is None and id is not None and _exists(store, id):
+    if existing is None and id is not None and exists(store, id):
         existing = store.find_id(source, source_id)  # It may have been created just now.
         if existing is None:
-            raise _id_in_use(id)
+            raise id_in_use(id)
     if existing is None:
-        existing = _create(store, conversation, id)
+        existing = create(store, conversation, id)
         on_create()
     if id is not None and identifier(existing) != identifier(id):
         raise Conflict(
@@ -281,7 +281,7 @@ def add_conversation(store: Store, conversation: Document, defaults: Sequence[st
             return saved.id
         id_ = saved.id  # Another process was faster.
     if conversation.passages:
-        store.extend(id_, _new_replies(store, id_, conversation.passages), require_same=True)
+        store.extend(id_, new_replies(store, id_, conversation.passages), require_same=True)
     stored = store.header(id_)
     stored_fields = {name: getattr(stored, name) for name in defaults}
     fields = replace(
@@ -295,7 +295,7 @@ def add_conversation(store: Store, conversation: Document, defaults: Sequence[st
     return id_
 
 
-def _new_replies(store: Store, id: str, passages: Sequence[Passage]) -> list[Passage]:
+def new_replies(store: Store, id: str, passages: Sequence[Passage]) -> list[Passage]:
     """The passages; those that are stored have no parent, because it is known."""
     stored_ids = {identifier(position.id) for position in store.positions(id)}
     replies = []
@@ -306,7 +306,7 @@ def _new_replies(store: Store, id: str, passages: Sequence[Passage]) -> list[Pas
     return replies
 
 
-def _create(store: Store, conversation: Document, id: str | None) -> str:
+def create(store: Store, conversation: Document, id: str | None) -> str:
     now = datetime.now(UTC)
     new_id = id or conversation.id or str(uuid.uuid4())
     document = replace(conversation, id=new_id, created_at=now, updated_at=now)
@@ -314,15 +314,15 @@ def _create(store: Store, conversation: Document, id: str | None) -> str:
     if id is not None and saved.created and identifier(saved.id) != identifier(id):
         # Another process used the id in the meantime.
         store.delete(saved.id)
-        raise _id_in_use(id)
+        raise id_in_use(id)
     return saved.id
 
 
-def _exists(store: Store, id: str) -> bool:
+def exists(store: Store, id: str) -> bool:
     with suppress(NotFound):
         return identifier(store.header(id).id) == identifier(id)
     return False
 
 
-def _id_in_use(id: str) -> Conflict:
+def id_in_use(id: str) -> Conflict:
     return Conflict(f"Conversation id {id[:80]!r} is already used by another conversation.")

@@ -77,26 +77,26 @@ def export(document: Document, format: str) -> Export:
 # -- texts ---------------------------------------------------------------------
 
 
-def _note_as_markdown(document: Document) -> str:
+def note_as_markdown(document: Document) -> str:
     front_matter = document.metadata.get("front_matter")
     values = dict(front_matter) if isinstance(front_matter, Mapping) else {}
-    values |= _non_empty(aliases=document.metadata.get("aliases"))
-    return _with_front_matter(document, values, text_of(document.passages))
+    values |= non_empty(aliases=document.metadata.get("aliases"))
+    return with_front_matter(document, values, text_of(document.passages))
 
 
-def _media_as_markdown(document: Document) -> str:
+def media_as_markdown(document: Document) -> str:
     names = ("media_type", "url", "author")
-    values = _non_empty(**{name: document.metadata.get(name) for name in names})
+    values = non_empty(**{name: document.metadata.get(name) for name in names})
     cues = list(cues_of(document.passages))
     body = text_of(document.passages)
     if cues:
         body = str(transcript.write(cues, "text", timestamps=True))
-    return _with_front_matter(document, values, body)
+    return with_front_matter(document, values, body)
 
 
-def _with_front_matter(document: Document, values: Mapping[str, Json], body: str) -> str:
-    values = {"title": document.title, **values, **_non_empty(tags=tags_of(document.metadata))}
-    return frontmatter.join(values | _times(document), body)
+def with_front_matter(document: Document, values: Mapping[str, Json], body: str) -> str:
+    values = {"title": document.title, **values, **non_empty(tags=tags_of(document.metadata))}
+    return frontmatter.join(values | times(document), body)
 
 
 def _transcript(document: Document, format: str) -> str:
@@ -108,45 +108,45 @@ def _transcript(document: Document, format: str) -> str:
     return str(transcript.write(cues, format))
 
 
-def _prompt_as_json(document: Document) -> str:
+def prompt_as_json(document: Document) -> str:
     fields = fields_of(document.passages)
     record: dict[str, Json] = {name: fields.get(name, "") for name in FIELDS[PROMPT]}
     record["keywords"] = tags_of(document.metadata)
     record["version"] = document.version
-    return _to_json(record | _times(document))
+    return to_json(record | times(document))
 
 
-def _prompt_as_markdown(document: Document) -> str:
+def prompt_as_markdown(document: Document) -> str:
     fields = fields_of(document.passages)
     body = fields.pop("user_prompt", "")
     values: dict[str, Json] = {name: fields.get(name) for name in FIELDS[PROMPT]}
     values["keywords"] = tags_of(document.metadata)
-    return frontmatter.join({"type": "prompt"} | _non_empty(**values) | _times(document), body)
+    return frontmatter.join({"type": "prompt"} | non_empty(**values) | times(document), body)
 
 
-def _as_text(document: Document) -> str:
+def as_text(document: Document) -> str:
     return text_of(document.passages)
 
 
-def _fields_as_text(document: Document) -> str:
+def fields_as_text(document: Document) -> str:
     fields = fields_of(document.passages)
     return "\n\n".join(f"{name}:\n{text}" for name, text in fields.items()) + "\n"
 
 
-def _as_archive(document: Document) -> str:
+def as_archive(document: Document) -> str:
     """Recollect's own format, which can be imported again."""
     return json.dumps({**EXPORT_HEADER, "conversations": [as_json(document)]}, ensure_ascii=True)
 
 
-def _times(document: Document) -> dict[str, Json]:
-    return _non_empty(created=iso(document.created_at), updated=iso(document.updated_at))
+def times(document: Document) -> dict[str, Json]:
+    return non_empty(created=iso(document.created_at), updated=iso(document.updated_at))
 
 
-def _non_empty(**values: Json) -> dict[str, Json]:
+def non_empty(**values: Json) -> dict[str, Json]:
     return {name: value for name, value in values.items() if value}
 
 
-def _to_json(record: Mapping[str, Json]) -> str:
+def to_json(record: Mapping[str, Json]) -> str:
     return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -175,37 +175,37 @@ def _spec(document: Document) -> str:
     return _CARD_V3 if document.metadata.get("spec") == _CARD_V3 else _CARD_V2
 
 
-def _card_as_json(document: Document) -> str:
-    return _to_json(_card(document, _spec(document)))
+def card_as_json(document: Document) -> str:
+    return to_json(_card(document, _spec(document)))
 
 
-def _card_as_png(document: Document) -> bytes:
+def card_as_png(document: Document) -> bytes:
     """The avatar with the card in it: as V2 for older programs, and as V3 if it is one."""
-    image = _avatar(document.passages) or _grey_pixel()
-    texts = _card_text(document, b"chara", _CARD_V2)
+    image = avatar(document.passages) or grey_pixel()
+    texts = card_text(document, b"chara", _CARD_V2)
     if _spec(document) == _CARD_V3:
-        texts += _card_text(document, b"ccv3", _CARD_V3)
+        texts += card_text(document, b"ccv3", _CARD_V3)
     end = image.rindex(b"IEND") - 4
     return image[:end] + texts + image[end:]
 
 
-def _card_text(document: Document, keyword: bytes, spec: str) -> bytes:
+def card_text(document: Document, keyword: bytes, spec: str) -> bytes:
     card = base64.b64encode(json.dumps(_card(document, spec)).encode())
-    return _png_chunk(b"tEXt", keyword + b"\0" + card)
+    return png_chunk(b"tEXt", keyword + b"\0" + card)
 
 
-def _avatar(passages: Sequence[Passage]) -> bytes | None:
+def avatar(passages: Sequence[Passage]) -> bytes | None:
     """The avatar that is attached to the first passage, without the cards in it."""
     for attachment in passages[0].attachments if passages else ():
         if isinstance(attachment, Mapping) and attachment.get("media_type") == "image/png":
             with suppress(ValueError, TypeError):
                 data = base64.b64decode(attachment.get("data") or "")
                 if data.startswith(_PNG_SIGNATURE):
-                    return _without_texts(data)
+                    return without_texts(data)
     return None
 
 
-def _without_texts(data: bytes) -> bytes | None:
+def without_texts(data: bytes) -> bytes | None:
     """A PNG without its text chunks; None if it is damaged."""
     parts = [data[:8]]
     start = 8
@@ -220,30 +220,30 @@ def _without_texts(data: bytes) -> bytes | None:
     return None
 
 
-def _grey_pixel() -> bytes:
+def grey_pixel() -> bytes:
     """A PNG of one grey pixel, for a character without an avatar."""
-    header = _png_chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
-    pixels = _png_chunk(b"IDAT", zlib.compress(b"\0\x80"))
-    return _PNG_SIGNATURE + header + pixels + _png_chunk(b"IEND", b"")
+    header = png_chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
+    pixels = png_chunk(b"IDAT", zlib.compress(b"\0\x80"))
+    return _PNG_SIGNATURE + header + pixels + png_chunk(b"IEND", b"")
 
 
-def _png_chunk(type_: bytes, data: bytes) -> bytes:
+def png_chunk(type_: bytes, data: bytes) -> bytes:
     checksum = struct.pack(">I", zlib.crc32(type_ + data))
     return struct.pack(">I", len(data)) + type_ + data + checksum
 
 
 _WRITERS: Mapping[tuple[str, str], Callable[[Document], str | bytes]] = {
-    (NOTE, "md"): _note_as_markdown,
-    (NOTE, "txt"): _as_text,
-    (NOTE, "json"): _as_archive,
-    (MEDIA, "txt"): _as_text,
-    (MEDIA, "md"): _media_as_markdown,
-    (MEDIA, "json"): _as_archive,
+    (NOTE, "md"): note_as_markdown,
+    (NOTE, "txt"): as_text,
+    (NOTE, "json"): as_archive,
+    (MEDIA, "txt"): as_text,
+    (MEDIA, "md"): media_as_markdown,
+    (MEDIA, "json"): as_archive,
     (MEDIA, "srt"): lambda document: _transcript(document, "srt"),
     (MEDIA, "vtt"): lambda document: _transcript(document, "vtt"),
-    (CHARACTER, "json"): _card_as_json,
-    (CHARACTER, "png"): _card_as_png,
-    (PROMPT, "json"): _prompt_as_json,
-    (PROMPT, "md"): _prompt_as_markdown,
-    (PROMPT, "txt"): _fields_as_text,
+    (CHARACTER, "json"): card_as_json,
+    (CHARACTER, "png"): card_as_png,
+    (PROMPT, "json"): prompt_as_json,
+    (PROMPT, "md"): prompt_as_markdown,
+    (PROMPT, "txt"): fields_as_text,
 }

@@ -65,15 +65,15 @@ class ItemSearch:
         limit = max(1, min(options.limit, MOST_RESULTS))
         offset = max(0, min(options.offset, LIMITS.page_offset))
         results = self._search(query, options, audience)
-        if _sorts_media_apart(options):
+        if sorts_media_apart(options):
             media = self._search(query, replace(options, sources=["media"]), audience).entries()
-            entries = _with_media_order(results.entries(), media)
+            entries = with_media_order(results.entries(), media)
             skipped = sum(1 for _ in islice(entries, offset))
         else:
             skipped, entries = results.entries_from(offset)
         total = results.total()
         unwritten = self._conversations_without_messages(results, options, audience)
-        entries = chain(entries, _entries_of(unwritten[offset - skipped :], 0 if total else 1))
+        entries = chain(entries, entries_of(unwritten[offset - skipped :], 0 if total else 1))
         skipped = min(offset, skipped + len(unwritten))
         page = result_page(entries, limit, skipped, history)
         by_uri = self._results(results, page.entries, options, audience)
@@ -86,7 +86,7 @@ class ItemSearch:
         if total or not unwritten:
             answer |= _remarks(results, page)
         room = options.room - json_length(answer)
-        answer["results"] = _that_fit(by_uri.values(), room)
+        answer["results"] = that_fit(by_uri.values(), room)
         missing = list(by_uri)[len(answer["results"]) :]
         uris = [entry_uri(entry) for entry in page.entries]
         if missing:
@@ -99,14 +99,14 @@ class ItemSearch:
         if not by_uri and offset == 0:
             nearest = self._results(results, results.nearest(), options, audience)
             if nearest:
-                answer["nearest"] = _that_fit(nearest.values(), room)
+                answer["nearest"] = that_fit(nearest.values(), room)
         return answer
 
     def _search(self, query: str, options: KnowledgeOptions, audience: Audience) -> Results:
         """The results of a search. Raises InvalidInput."""
         kind_queries = options.kind_queries()
         order, media_order = options.order_by, options.media_order
-        if _has_only_media(options):
+        if has_only_media(options):
             order = media_order
         return search_everything(
             visible_store(self._store, audience),
@@ -194,14 +194,14 @@ class ItemSearch:
         return units.passage(0)
 
 
-def _entries_of(conversations: Iterable[Summary], score: float) -> Iterator[Entry]:
+def entries_of(conversations: Iterable[Summary], score: float) -> Iterator[Entry]:
     for a in conversations:
         place = (0, "", a.id, a.title, None, None, "", a.created_at, a.source, a.kind, a.project)
         candidate = Candidate(*place, position=0, canonical=True, passages=0, content="")
         yield Entry(candidate, score, by_title=True)
 
 
-def _that_fit(results: Iterable[dict[str, Json]], room: float) -> list[Json]:
+def that_fit(results: Iterable[dict[str, Json]], room: float) -> list[Json]:
     """The first results that fit; of a single one, as much of its snippet as does."""
     fitting: list[Json] = []
     for fields in results:
@@ -228,17 +228,17 @@ def _remarks(results: Results, page: ResultPage) -> dict[str, Json]:
     return {name: value for name, value in remarks.items() if value}
 
 
-def _has_only_media(options: KnowledgeOptions) -> bool:
+def has_only_media(options: KnowledgeOptions) -> bool:
     return all(source == "media" for source in options.sources or ("all",))
 
 
-def _sorts_media_apart(options: KnowledgeOptions) -> bool:
+def sorts_media_apart(options: KnowledgeOptions) -> bool:
     """Whether media are among other kinds, and in another order."""
     has_media = not options.sources or "media" in options.sources
-    return has_media and options.order_by != options.media_order and not _has_only_media(options)
+    return has_media and options.order_by != options.media_order and not has_only_media(options)
 
 
-def _with_media_order(entries: Iterator[Entry], media: Iterator[Entry]) -> Iterator[Entry]:
+def with_media_order(entries: Iterator[Entry], media: Iterator[Entry]) -> Iterator[Entry]:
     """The results with the media in the order of a search for media alone.
 
     They stay in the places that media have.

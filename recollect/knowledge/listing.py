@@ -49,7 +49,7 @@ def list_page(
     if cursor is None:
         part, position = 0, list_start(store.last_move())
     else:
-        part, position = _decode_cursor(cursor, sort)
+        part, position = decode_cursor(cursor, sort)
     parts = [filter]  # the lists that follow each other; pinned documents are one of their own
     if sort == "pinned" and filter.pinned is None:
         parts = [replace(filter, pinned=True), replace(filter, pinned=False)]
@@ -62,9 +62,9 @@ def list_page(
             parts[part], title, max(1, rest), order, position
         )
         if rest == 0 and more:  # The page is full, and the next part is not empty.
-            next_cursor = _encode_cursor(sort, part, position)
+            next_cursor = encode_cursor(sort, part, position)
         elif next_position is not None:
-            next_cursor = _encode_cursor(sort, part, next_position)
+            next_cursor = encode_cursor(sort, part, next_position)
         if rest:
             summaries += more
         part += 1
@@ -73,12 +73,12 @@ def list_page(
     return ListPage(summaries, total, next_cursor)
 
 
-def _encode_cursor(sort: str, part: int, position: ListPosition) -> str:
+def encode_cursor(sort: str, part: int, position: ListPosition) -> str:
     text = json.dumps([sort, part, position], separators=(",", ":"))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _decode_cursor(cursor: str, sort: str) -> tuple[int, ListPosition]:
+def decode_cursor(cursor: str, sort: str) -> tuple[int, ListPosition]:
     try:
         text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         name, part, numbers = json.loads(text)

@@ -65,9 +65,9 @@ class KnowledgeOptions:
         """What to search for in each kind. Raises InvalidInput."""
         for source in self.sources:
             kind_of(source)
-        _check_filters(self.filters)
+        check_filters(self.filters)
         sources = list(dict.fromkeys(self.sources)) or list(SOURCES)
-        return [_kind_query(source, self.filters.get(source, {})) for source in sources]
+        return [kind_query(source, self.filters.get(source, {})) for source in sources]
 
     @property
     def room(self) -> float:
@@ -102,7 +102,7 @@ def validate_query(query: str) -> str:
     return query
 
 
-def _check_filters(filters: Mapping[str, Mapping[str, Any]]) -> None:
+def check_filters(filters: Mapping[str, Mapping[str, Any]]) -> None:
     for source, values in filters.items():
         require_choice("filters", source, SOURCES)
         if not isinstance(values, Mapping):
@@ -112,7 +112,7 @@ def _check_filters(filters: Mapping[str, Mapping[str, Any]]) -> None:
             raise InvalidInput(f"filters.{source}: there is no {truncate(unknown[0], 80)!r}.")
 
 
-def _kind_query(source: str, values: Mapping[str, Any]) -> KindQuery:
+def kind_query(source: str, values: Mapping[str, Any]) -> KindQuery:
     match_in = values.get("by") or "both"
     require_choice("by", match_in, MATCH_IN)
     fields = parse_texts("fields", values.get("fields"))

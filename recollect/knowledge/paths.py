@@ -45,12 +45,12 @@ def path_through(positions: Sequence[Position], message: str | None = None) -> l
     if message is not None:
         target = by_id.get(identifier(message))
         if target is None:
-            raise _missing_message(message)
+            raise missing_message(message)
     if len(replies) < 2:  # no message replies to another: the path is the whole conversation
         return [Step(position, (position.id,), 0) for position in positions]
     path = [position for position in positions if position.canonical]
     if target is not None and not target.canonical:
-        path = _path_to(target, by_id, parents)
+        path = path_to(target, by_id, parents)
     ids = {path[-1].id}
     while path[-1].id in replies:
         reply = replies[path[-1].id][-1]
@@ -65,7 +65,7 @@ def path_through(positions: Sequence[Position], message: str | None = None) -> l
     return steps
 
 
-def _path_to(
+def path_to(
     position: Position, by_id: Mapping[str, Position], parents: Mapping[str, str | None]
 ) -> list[Position]:
     """The messages from a root to this one. A cycle in damaged data ends the path."""
@@ -79,7 +79,7 @@ def _path_to(
     return path[::-1]
 
 
-def _missing_message(message: str) -> NotFound:
+def missing_message(message: str) -> NotFound:
     return NotFound(f"There is no message {truncate(message, 80)!r} in this conversation.")
 
 
@@ -100,7 +100,7 @@ class ConversationPath:
         if not without_human_only and store.is_linear(id):
             self._size = self.total = store.summary(id).message_count
             if through is not None and self.number_of(through) is None:
-                raise _missing_message(through)
+                raise missing_message(through)
             return
         positions = store.positions(id)
         self._steps = path_through(positions, through)

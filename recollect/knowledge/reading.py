@@ -347,7 +347,7 @@ def whole_transcript(chunks: StoredChunks, format: str, timestamps: bool) -> Jso
     cues = list(cues_of(chunks.passages()))
     if cues:
         return transcript.write(cues, format, timestamps=timestamps)
-    _require_no_times(format, timestamps)
+    require_no_times(format, timestamps)
     return text_of(chunks.passages())
 
 
@@ -362,7 +362,7 @@ def transcript_page(
     offset = retrieval.offset
     budget = Budget(retrieval, whole_answer=True)
     if next(cues_of(chunks.passages()), None) is None:
-        _require_no_times(format, timestamps)
+        require_no_times(format, timestamps)
         text, total = chunks.text_page(offset, int(budget.room))
         return budget.cut(
             text, 0, lambda part: _page(part, offset + len(part), (part and total) or 0)
@@ -397,6 +397,6 @@ def _page(content: Json, end: int, total: int) -> Answer:
     return {"content": content} | ({"next_offset": end} if end < total else {})
 
 
-def _require_no_times(format: str, timestamps: bool) -> None:
+def require_no_times(format: str, timestamps: bool) -> None:
     if format != "text" or timestamps:
         raise InvalidInput("This item has no times, so it is available only as text.")

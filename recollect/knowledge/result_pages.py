@@ -41,14 +41,14 @@ def result_page(
 ) -> ResultPage:
     """A page of results. `skipped` results come before these."""
     if history is not None:
-        return _unseen_page(entries, limit, skipped, history)
+        return unseen_page(entries, limit, skipped, history)
     page = list(islice(entries, limit))
     end = skipped + len(page)
     has_more = next(entries, None) is not None
     return ResultPage(page, range(skipped, end), end, has_more)
 
 
-def _unseen_page(
+def unseen_page(
     entries: Iterator[Entry], limit: int, offset: int, history: ResultHistory
 ) -> ResultPage:
     page: list[Entry] = []

@@ -116,7 +116,7 @@ def result(
         "id": id_,
         "source": SOURCE_NAMES[about.kind],
         "title": about.title or None,
-        "snippet": _snippet(about, passage, options, by_title),
+        "snippet": snippet(about, passage, options, by_title),
         "uri": uri_of(about.kind, id_),
         "score": score,
         "score_type": score_type,
@@ -126,21 +126,21 @@ def result(
         "tags": tags_of(about.metadata) or None,
     }
     if about.kind == MEDIA:
-        fields |= _media_fields(about.metadata)
+        fields |= media_fields(about.metadata)
     if about.kind == CONVERSATION:
         fields["conversation_id"] = id_
     if passage is not None:
         fields["loc"] = location(about, passage, options, is_message=is_message)
         if is_message:
-            fields |= _message_fields(passage, uri_of(about.kind, id_, passage.id))
+            fields |= message_fields(passage, uri_of(about.kind, id_, passage.id))
     return fields
 
 
-def _media_fields(metadata: Mapping[str, Any]) -> dict[str, Json]:
+def media_fields(metadata: Mapping[str, Any]) -> dict[str, Json]:
     return {"media_type": _text(metadata, "media_type"), "url": _text(metadata, "url")}
 
 
-def _message_fields(passage: Passage, uri: str) -> dict[str, Json]:
+def message_fields(passage: Passage, uri: str) -> dict[str, Json]:
     """The fields that a message has instead of its conversation's."""
     fields: dict[str, Json] = {
         "uri": uri,
@@ -208,21 +208,21 @@ def tags_of(metadata: Mapping[str, Any]) -> list[str]:
     return [tag for tag in tags if isinstance(tag, str)]
 
 
-def _snippet(
+def snippet(
     about: Summary | Document, passage: Passage | None, options: SnippetOptions, by_title: bool
 ) -> str | None:
     if passage is None:
         return None
     if by_title:
-        return _title_snippet(about, passage, options)
+        return title_snippet(about, passage, options)
     if options.is_masked(passage):
         return MASK[: options.length]
     if options.offset is not None:
-        return _text_around(passage.content, options.offset, options.length)
+        return text_around(passage.content, options.offset, options.length)
     return short_snippet(passage.content, options.words, options.length)
 
 
-def _title_snippet(about: Summary | Document, passage: Passage, options: SnippetOptions) -> str:
+def title_snippet(about: Summary | Document, passage: Passage, options: SnippetOptions) -> str:
     """The title, and the start of the passage if there is room."""
     heading = " ".join(about.title.split())[: options.length]
     room = options.length - len(heading) - 3
@@ -236,7 +236,7 @@ def _title_snippet(about: Summary | Document, passage: Passage, options: Snippet
     return f"{heading} – {text}"
 
 
-def _text_around(content: str, offset: int, length: int) -> str:
+def text_around(content: str, offset: int, length: int) -> str:
     """At most `length` characters, a quarter of them before the offset."""
     before = without_terminal_codes(content[:offset])
     content = before + without_terminal_codes(content[offset:])

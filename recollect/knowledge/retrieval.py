@@ -73,14 +73,14 @@ def clamp(name: str, value: Any) -> Any:
 def parse_preferences(config: Any) -> dict[str, Any]:
     """The valid preferences in a client's `config`: an object, or its JSON in base64."""
     if isinstance(config, str):
-        config = _decode(config)
+        config = decode(config)
     if not isinstance(config, dict):
         return {}
     preferences = {name: clamp(name, config[name]) for name in DEFAULTS if name in config}
     return {name: value for name, value in preferences.items() if value is not None}
 
 
-def _decode(text: str) -> Any:
+def decode(text: str) -> Any:
     if len(text) > LONGEST_CONFIG:
         return None
     standard = text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4)
@@ -161,12 +161,12 @@ def parse_retrieval(
     loc, query = values.get("loc", {}), values.get("query", "")
     if not isinstance(loc, Mapping) or not isinstance(query, str):
         raise InvalidInput("retrieval: loc must be an object, and query a text.")
-    size = _parse_number(values, "chunk_size_tokens", 1, LARGEST_CHUNK)
-    overlap = _parse_number(values, "chunk_overlap_tokens", 0, LARGEST_CHUNK)
+    size = parse_number(values, "chunk_size_tokens", 1, LARGEST_CHUNK)
+    overlap = parse_number(values, "chunk_overlap_tokens", 0, LARGEST_CHUNK)
     prefer_prechunked = values.get("prefer_prechunked", size is None and overlap is None)
     if not isinstance(prefer_prechunked, bool):
         raise InvalidInput("retrieval.prefer_prechunked must be true or false.")
-    max_tokens = _optional_preference(values, "max_tokens", config)
+    max_tokens = optional_preference(values, "max_tokens", config)
     if mode == "auto":
         mode = "snippet" if max_tokens is None else "chunk_with_siblings"
     return Retrieval(
@@ -176,15 +176,15 @@ def parse_retrieval(
         chars_per_token=preference("chars_per_token", values.get("chars_per_token"), config),
         chunk_size_tokens=size,
         chunk_overlap_tokens=overlap or 0,
-        sibling_window=_optional_preference(values, "sibling_window", config),
+        sibling_window=optional_preference(values, "sibling_window", config),
         prefer_prechunked=prefer_prechunked,
         loc=dict(loc),
         query=query,
-        offset=_parse_number(values, "offset", 0, LARGEST_OFFSET) or 0,
+        offset=parse_number(values, "offset", 0, LARGEST_OFFSET) or 0,
     )
 
 
-def _optional_preference(
+def optional_preference(
     values: Mapping[str, Any], name: str, config: Mapping[str, Any]
 ) -> int | None:
     """A preference without its default: None unless the call or its session has one."""
@@ -192,21 +192,21 @@ def _optional_preference(
         return config.get(name)
     value: int | None = clamp(name, values[name])
     if value is None:
-        raise _not_a_number(name, values[name])
+        raise not_a_number(name, values[name])
     if name == "max_tokens" and value == 1 and float(values[name]) < 1:
         raise InvalidInput("retrieval.max_tokens: use 1 or more.")
     return value
 
 
-def _parse_number(values: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
+def parse_number(values: Mapping[str, Any], name: str, least: int, most: int) -> int | None:
     value = values.get(name)
     if value is None:
         return None
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or value != value:  # NaN is not equal to itself
-        raise _not_a_number(name, value)
+        raise not_a_number(name, value)
     return int(min(max(value, least), most))
 
 
-def _not_a_number(name: str, value: Any) -> InvalidInput:
+def not_a_number(name: str, value: Any) -> InvalidInput:
     return InvalidInput(f"retrieval.{name}: {truncate(str(value), 80)!r} is not a number.")

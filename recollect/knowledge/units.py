@@ -187,7 +187,7 @@ class StoredChunks(Units):
         number = whole_number(loc.get("chunk_index"))
         if number is not None and number < len(self):
             offset = whole_number(loc.get("approx_offset"))
-            return Place(number, _offset_in(self.passage(number), offset))
+            return Place(number, offset_in(self.passage(number), offset))
         return self._find_position(loc)
 
     def _find_id(self, loc: Mapping[str, Json]) -> Place | None:
@@ -197,7 +197,7 @@ class StoredChunks(Units):
             for _, passage in self._store.passages_by_key([key]).values():
                 offset = None
                 if whole_number(loc.get("chunk_index", passage.position)) == passage.position:
-                    offset = _offset_in(passage, whole_number(loc.get("approx_offset")))
+                    offset = offset_in(passage, whole_number(loc.get("approx_offset")))
                 return Place(passage.position, offset)
         return None
 
@@ -269,7 +269,7 @@ class StoredChunks(Units):
 
     def _start(self, number: int) -> int:
         passages, _ = self._store.passage_page(self._document, number, 1)
-        return _start_of(passages[0]) if passages else 0
+        return start_of(passages[0]) if passages else 0
 
 
 class FieldChunks(StoredChunks):
@@ -302,8 +302,8 @@ class FieldChunks(StoredChunks):
         place = None
         for passage in self.passages():
             if passage.role == name:
-                place = Place(passage.position, _offset_in(passage, offset))
-                if (offset or 0) < _start_of(passage) + len(passage.content):
+                place = Place(passage.position, offset_in(passage, offset))
+                if (offset or 0) < start_of(passage) + len(passage.content):
                     break
         return place
 
@@ -369,14 +369,14 @@ def whole_number(value: Json) -> int | None:
     return int(value) if 0 <= value < LARGEST_OFFSET else None
 
 
-def _start_of(passage: Passage) -> int:
+def start_of(passage: Passage) -> int:
     """The offset of a passage in its text."""
     return whole_number(passage.metadata.get("start")) or 0
 
 
-def _offset_in(passage: Passage, offset: int | None) -> int | None:
+def offset_in(passage: Passage, offset: int | None) -> int | None:
     """An offset in the text as an offset in the passage; None if it is not in the passage."""
     if offset is None:
         return None
-    offset -= _start_of(passage)
+    offset -= start_of(passage)
     return offset if 0 <= offset < max(1, len(passage.content)) else None

@@ -56,8 +56,8 @@ def chunks(
     max_overlap = min(max(0, int(overlap * per_token)), room - 1)
     pieces: list[Chunk] = []
     for sentence in sentences(text, language):
-        pieces += _split_sentence(text, sentence, room)
-    return list(_pack(text, pieces, room, max_overlap))
+        pieces += split_sentence(text, sentence, room)
+    return list(pack(text, pieces, room, max_overlap))
 
 
 def sentences(text: str, language: str = "en") -> list[Chunk]:
@@ -100,7 +100,7 @@ def _segments(text: str, language: str) -> Iterator[str]:
 
     start = 0
     while start < len(text):
-        end = _window_end(text, start)
+        end = window_end(text, start)
         segments = segment(language, text[start:end])
         is_cut = end < len(text) and not text.endswith("\n\n", start, end)
         if is_cut and len(segments) > 1:
@@ -111,7 +111,7 @@ def _segments(text: str, language: str) -> Iterator[str]:
             return
 
 
-def _window_end(text: str, start: int) -> int:
+def window_end(text: str, start: int) -> int:
     """The end of the last paragraph that fits into a window, or of the window."""
     end = start + _WINDOW_CHARACTERS
     if end >= len(text) or len(text) <= _SHORT_CHARACTERS:
@@ -124,18 +124,18 @@ def _window_end(text: str, start: int) -> int:
     return paragraph_end
 
 
-def _split_sentence(text: str, sentence: Chunk, room: int) -> Iterator[Chunk]:
+def split_sentence(text: str, sentence: Chunk, room: int) -> Iterator[Chunk]:
     """Split a sentence that is too long for one chunk, between words if possible."""
     start, end = sentence
     while end - start > room:
-        cut = _last_word_end(text, start + room, max(start, start + room - room // 4))
+        cut = last_word_end(text, start + room, max(start, start + room - room // 4))
         yield Chunk(start, cut)
         start = cut
     if end > start:
         yield Chunk(start, end)
 
 
-def _last_word_end(text: str, limit: int, least: int) -> int:
+def last_word_end(text: str, limit: int, least: int) -> int:
     """The end of the last white space before `limit`, but after `least`; otherwise `limit`."""
     for position in range(limit, least, -1):
         if _SPACE.match(text, position - 1):
@@ -143,28 +143,28 @@ def _last_word_end(text: str, limit: int, least: int) -> int:
     return limit
 
 
-def _pack(text: str, pieces: Sequence[Chunk], room: int, max_overlap: int) -> Iterator[Chunk]:
+def pack(text: str, pieces: Sequence[Chunk], room: int, max_overlap: int) -> Iterator[Chunk]:
     """Combine consecutive pieces into chunks. Sizes are in characters."""
     first = 0
     while first < len(pieces):
-        last = _last_piece(text, pieces, first, room)
+        last = last_piece(text, pieces, first, room)
         yield Chunk(pieces[first].start, pieces[last].end)
-        first = _next_first(pieces, first, last, room, max_overlap)
+        first = next_first(pieces, first, last, room, max_overlap)
 
 
-def _last_piece(text: str, pieces: Sequence[Chunk], first: int, room: int) -> int:
+def last_piece(text: str, pieces: Sequence[Chunk], first: int, room: int) -> int:
     """The last piece of the chunk that begins with piece `first`."""
     last = first
     start = pieces[first].start
     while last + 1 < len(pieces) and pieces[last + 1].end - start <= room:
         is_half_full = 2 * (pieces[last].end - start) >= room
-        if is_half_full and _is_paragraph_end(text, pieces[last]):
+        if is_half_full and is_paragraph_end(text, pieces[last]):
             break
         last += 1
     return last
 
 
-def _next_first(pieces: Sequence[Chunk], first: int, last: int, room: int, max_overlap: int) -> int:
+def next_first(pieces: Sequence[Chunk], first: int, last: int, room: int, max_overlap: int) -> int:
     """The first piece of the next chunk; before `last + 1` if the chunks overlap."""
     following = last + 1
     if following == len(pieces):
@@ -178,7 +178,7 @@ def _next_first(pieces: Sequence[Chunk], first: int, last: int, room: int, max_o
     return following
 
 
-def _is_paragraph_end(text: str, piece: Chunk) -> bool:
+def is_paragraph_end(text: str, piece: Chunk) -> bool:
     """Whether a paragraph ends with this piece, or a heading follows it."""
     tail = text[max(piece.start, piece.end - 20) : piece.end]
     return bool(_PARAGRAPH_END.search(tail) or _HEADING.match(text, piece.end))

@@ -52,7 +52,7 @@ def date_in(word: str) -> date | None:
 
 def date_formats(day: date) -> list[tuple[str, ...]]:
     """The words of a date in each of its formats."""
-    return list(dict.fromkeys(_formats(day)))
+    return list(dict.fromkeys(formats(day)))
 
 
 def mentions_day(text: str, day: date) -> bool:
@@ -69,10 +69,10 @@ def mentions_day(text: str, day: date) -> bool:
 def names_day(text: str, day: date) -> bool:
     """Whether a text has the number of a day: "July 15th", but not "yesterday"."""
     number = str(day.day)
-    return not {number, f"{day.day:02}", number + _ordinal_ending(day.day)}.isdisjoint(tokens(text))
+    return not {number, f"{day.day:02}", number + ordinal_ending(day.day)}.isdisjoint(tokens(text))
 
 
-def _formats(day: date) -> Iterator[tuple[str, ...]]:
+def formats(day: date) -> Iterator[tuple[str, ...]]:
     year = str(day.year)
     yield year, f"{day.month:02}", f"{day.day:02}"
     for digits in ("02", ""):
@@ -94,16 +94,16 @@ def _names(day: date) -> Iterator[tuple[str, ...]]:
             yield number, name
             if language.code in _WITH_PREPOSITIONS:
                 yield number, "de", name
-    ordinal = (number + _ordinal_ending(day.day),)
+    ordinal = (number + ordinal_ending(day.day),)
     for name in ENGLISH.times.months[day.month - 1]:
         yield name, number
-        for each in (ordinal, _ordinal_words(day.day)):
+        for each in (ordinal, ordinal_words(day.day)):
             yield name, *each
             yield *each, name
             yield *each, "of", name
 
 
-def _ordinal_words(number: int) -> tuple[str, ...]:
+def ordinal_words(number: int) -> tuple[str, ...]:
     """The words of an ordinal up to 31, such as twenty first."""
     ordinals = ENGLISH.fields.table("times").words("ordinal_words")
     if number <= len(ordinals):
@@ -113,7 +113,7 @@ def _ordinal_words(number: int) -> tuple[str, ...]:
     return "twenty" if number < _THIRTY else "thirty", ordinals[number % 10 - 1]
 
 
-def _ordinal_ending(number: int) -> str:
+def ordinal_ending(number: int) -> str:
     if number in (11, 12, 13):
         return "th"
     return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

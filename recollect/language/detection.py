@@ -53,12 +53,12 @@ def language_of(text: str) -> Language:
     if not scores:
         return unspaced_language(text) or ENGLISH
     for letter in set(fold(text)):
-        for language in _languages_by_letter().get(letter, ()):
+        for language in languages_by_letter().get(letter, ()):
             if language in scores:
                 scores[language] += _LETTER_WEIGHT
     best_score = max(scores.values())
     best, *others = [language for language, score in scores.items() if score == best_score]
-    if others or not _is_certain(best, words):
+    if others or not is_certain(best, words):
         return ENGLISH
     return best
 
@@ -91,7 +91,7 @@ def _words(text: str) -> list[str]:
     return words
 
 
-def _languages_of_words(words: list[str]) -> dict[str, tuple[Language, ...]]:
+def languages_of_words(words: list[str]) -> dict[str, tuple[Language, ...]]:
     """The languages that have each word, where the first one can decide."""
     languages_by_word = _languages_by_word()
     languages = {word: languages_by_word.get(word, ()) for word in words}
@@ -101,7 +101,7 @@ def _languages_of_words(words: list[str]) -> dict[str, tuple[Language, ...]]:
 
 
 def _scores(words: list[str]) -> dict[Language, float]:
-    languages_of = _languages_of_words(words)
+    languages_of = languages_of_words(words)
     scores: dict[Language, float] = {}
     for word in words:
         languages = languages_of[word]
@@ -110,16 +110,16 @@ def _scores(words: list[str]) -> dict[Language, float]:
     return scores
 
 
-def _is_certain(language: Language, words: list[str]) -> bool:
+def is_certain(language: Language, words: list[str]) -> bool:
     """Whether the words of a language are enough to take a query as that language."""
-    languages_of = _languages_of_words(words)
+    languages_of = languages_of_words(words)
     evidence = [word for word in words if language in languages_of[word]]
     foreign = [
         word for word in evidence if word not in english_too() and ENGLISH not in languages_of[word]
     ]
     opens_question = words[0] in language.opening_words and words[0] in evidence
     if foreign:
-        return opens_question or len(evidence) > 1 or foreign[0] in _moments(language)
+        return opens_question or len(evidence) > 1 or foreign[0] in moments(language)
     if any(ENGLISH in languages_of[word] for word in words):
         return opens_question and len(evidence) >= _ENOUGH_AMONG_ENGLISH
     if opens_question:
@@ -138,14 +138,14 @@ def _languages_by_word() -> dict[str, tuple[Language, ...]]:
     """For each word that tells languages apart: the languages that have it."""
     table: dict[str, tuple[Language, ...]] = {}
     for language in LATIN:
-        for word in _telling_words(language):
+        for word in telling_words(language):
             if len(word) > 1 or not word.isascii():  # the s of "Ada's" is not French
                 table[word] = (*table.get(word, ()), language)
     return table
 
 
 @cache
-def _languages_by_letter() -> dict[str, tuple[Language, ...]]:
+def languages_by_letter() -> dict[str, tuple[Language, ...]]:
     table: dict[str, tuple[Language, ...]] = {}
     for language in LATIN:
         for letter in language.fields.text("letters"):
@@ -153,16 +153,16 @@ def _languages_by_letter() -> dict[str, tuple[Language, ...]]:
     return table
 
 
-def _telling_words(language: Language) -> set[str]:
+def telling_words(language: Language) -> set[str]:
     times = language.times
     names = chain(*times.months, *times.weekdays, *times.numbers, times.seasons, times.units)
-    words = {*names, *_moments(language), *language.fields.words("typical_words")}
+    words = {*names, *moments(language), *language.fields.words("typical_words")}
     words |= without_accents(words)
     return words | language.stop_words | language.opening_words
 
 
 @cache
-def _moments(language: Language) -> frozenset[str]:
+def moments(language: Language) -> frozenset[str]:
     """The adverbs of time that are a single word, such as `yesterday`."""
     words = {word for word in language.times.moments if " " not in word}
     return frozenset(words | without_accents(words))

@@ -63,12 +63,12 @@ def _days(first: date, length: int = 1) -> Span:
     return datetime.combine(first, time()), datetime.combine(first + timedelta(length), time())
 
 
-def _months(year: int, month: int, length: int = 1) -> Span:
+def months(year: int, month: int, length: int = 1) -> Span:
     end_year, end_month = divmod(year * 12 + month - 1 + length, 12)
     return datetime(year, month, 1), datetime(end_year, end_month + 1, 1)
 
 
-def _part_of(start: datetime, end: datetime, part: str) -> Span:
+def part_of(start: datetime, end: datetime, part: str) -> Span:
     first, last = _PARTS[part]
     days = (end - start).days
     return start + timedelta(days * first // 20), start - timedelta(-days * last // 20)
@@ -186,7 +186,7 @@ class Calendar:
             return _days(self._today - count * _TIME_PER_UNIT[unit])[0]
         this_month = self._today.year * 12 + self._today.month - 1
         year, month = divmod(this_month - count * _MONTHS_PER_UNIT[unit], 12)
-        start, end = _months(year, month + 1)
+        start, end = months(year, month + 1)
         return start + min(timedelta(self._today.day), end - start) - timedelta(1)
 
     def _ago(self, least: int, most: int, unit: str) -> Span:
@@ -210,31 +210,31 @@ class Calendar:
         return self._whole_period(parts)
 
     def _part_of_period(self, words: list[str], part: str) -> Span:
-        start, end = _part_of(*self._whole_period(words), part)
+        start, end = part_of(*self._whole_period(words), part)
         # In early May, "late May" is that of last year.
         if start >= self.tomorrow and not self._in_future:
-            start, end = _part_of(*self._whole_period([*words, "last"]), part)
+            start, end = part_of(*self._whole_period([*words, "last"]), part)
         return start, end
 
     def _whole_period(self, words: list[str]) -> Span:
         which = next((word for word in words if word in ("last", "past", "this")), "")
-        year = _number_after("Y", words)
-        weekday = _number_after("W", words)
+        year = number_after("Y", words)
+        weekday = number_after("W", words)
         for word in words:
             if word[0] in "MPQS" or word == "christmas":
                 if "year" in words:  # "in May of last year"
                     year, which = self._today.year - (which == "last"), ""
                 if year is not None:
                     weekday = None
-                return self._yearly(_recurring(word, _day_numbers(words), weekday), year, which)
+                return self._yearly(_recurring(word, day_numbers(words), weekday), year, which)
             if word == "yesterday":
                 return self._moment(word)
             if _NUMERIC.fullmatch(word):
-                return _numeric_date(word)
+                return numeric_date(word)
         if weekday is not None:
             return self._latest_weekday(weekday, which)
         if year:
-            return _months(year, 1, 12)
+            return months(year, 1, 12)
         return self._calendar_unit(words[-1], which)
 
     def _latest_weekday(self, weekday: int, which: str) -> Span:
@@ -280,11 +280,11 @@ class Calendar:
             return _days(saturday, 2)
         if unit == "month":
             year, month = divmod(self._today.year * 12 + self._today.month - 1 - back, 12)
-            return _months(year, month + 1)
-        return _months(self._today.year - back, 1, 12)
+            return months(year, month + 1)
+        return months(self._today.year - back, 1, 12)
 
 
-def _number_after(letter: str, words: list[str]) -> int | None:
+def number_after(letter: str, words: list[str]) -> int | None:
     """The number of the first word that begins with this letter."""
     for word in words:
         if word[0] == letter:
@@ -292,7 +292,7 @@ def _number_after(letter: str, words: list[str]) -> int | None:
     return None
 
 
-def _day_numbers(words: list[str]) -> list[int]:
+def day_numbers(words: list[str]) -> list[int]:
     """The days of the month among the words."""
     numbers: list[int] = []
     for word in words:
@@ -310,9 +310,9 @@ def _recurring(name: str, days: list[int], weekday: int | None) -> Callable[[int
         return lambda year: _days(date(year, 12, 24), 3)
     month = int(name[1:])
     if not days and name[0] == "S":
-        return lambda year: _months(year, month, 3)
+        return lambda year: months(year, month, 3)
     if not days:
-        return lambda year: _months(year, month)
+        return lambda year: months(year, month)
 
     def span(year: int) -> Span:
         first, last = date(year, month, days[0]), date(year, month, days[-1])
@@ -323,12 +323,12 @@ def _recurring(name: str, days: list[int], weekday: int | None) -> Callable[[int
     return span
 
 
-def _numeric_date(word: str) -> Span:
+def numeric_date(word: str) -> Span:
     numbers = [int(n) for n in DIGITS.findall(word)]
     if numbers[0] > 31:  # 2023-05-08 or 2023-05
         year, month, *day = numbers[:3]
         if not day:
-            return _months(year, month)
+            return months(year, month)
         return _days(date(year, month, day[0]))
     first, second, year = numbers
     if "." in word or first > 12:

@@ -30,13 +30,13 @@ _ACRONYM = re.compile(f"{_CONSONANT}{{2,5}}|{_CONSONANT}{{2,4}}[aiou]")
 
 def other_spellings(word: str, language: Language) -> list[str]:
     """The other spellings of a word. One that does not exist does no harm: no message has it."""
-    spellings = [_other_ligature(word)]
+    spellings = [other_ligature(word)]
     if language is ENGLISH:
-        spellings += [_british_or_american(word), _singular_or_plural(word)]
+        spellings += [british_or_american(word), singular_or_plural(word)]
     return list(filter(None, spellings))
 
 
-def _other_ligature(word: str) -> str:
+def other_ligature(word: str) -> str:
     letters = word
     for ligature, pair in _LIGATURES.items():
         letters = letters.replace(ligature, pair)
@@ -46,9 +46,9 @@ def _other_ligature(word: str) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def _british_or_american(word: str) -> str:
+def british_or_american(word: str) -> str:
     """The British spelling of an American word, or the reverse; empty if there is none."""
-    others = _spelling_pairs()
+    others = spelling_pairs()
     for length in range(len(word), 2, -1):
         other = others.get(word[:length])
         if other is not None:
@@ -62,30 +62,30 @@ def _british_or_american(word: str) -> str:
 
 
 @cache
-def _spelling_pairs() -> dict[str, str]:
+def spelling_pairs() -> dict[str, str]:
     pairs = ENGLISH.fields.groups("spellings")
     return dict(pairs) | {american: british for british, american in pairs}
 
 
-def _singular_or_plural(word: str) -> str:
+def singular_or_plural(word: str) -> str:
     """The singular of a plural acronym, or the plural of a singular one; else empty.
 
     The English stemmer takes them for different words, because they have no vowel before the "s".
     """
     singular = word.removesuffix("s")
-    if not _ACRONYM.fullmatch(singular) or f"{singular}s" in _acronyms_in_s():
+    if not _ACRONYM.fullmatch(singular) or f"{singular}s" in acronyms_in_s():
         return ""
     return singular if singular != word else f"{word}s"
 
 
 @cache
-def _acronyms_in_s() -> frozenset[str]:
+def acronyms_in_s() -> frozenset[str]:
     return frozenset(ENGLISH.fields.words("acronyms_in_s"))
 
 
 def separate_words(word: str) -> list[Form]:
     """A compound as two words, in singular and plural, if it is also written like that."""
-    parts = _hyphenated().get(word) or _hyphenated().get(word.removesuffix("s"))
+    parts = hyphenated().get(word) or hyphenated().get(word.removesuffix("s"))
     if parts is None:
         return []
     first, last = parts
@@ -99,7 +99,7 @@ def joined_word(text: str) -> str:
 
 
 @cache
-def _hyphenated() -> dict[str, list[str]]:
+def hyphenated() -> dict[str, list[str]]:
     names = ENGLISH.fields.words("hyphenated")
     return {name.replace("-", ""): name.split("-") for name in names}
 
@@ -129,7 +129,7 @@ def other_formats(word: str) -> list[Form]:
     return [other for other in forms if other and other != form]
 
 
-def _dates(word: str, form: Form) -> Sequence[Form]:
+def dates(word: str, form: Form) -> Sequence[Form]:
     from recollect.language.dates import formats_in  # reads the files of all languages
 
     return formats_in(word)
@@ -153,7 +153,7 @@ def _numbers(word: str, form: Form) -> Sequence[Form]:
     return [("".join(groups), *others)]
 
 
-def _versions(word: str, form: Form) -> Sequence[Form]:
+def versions(word: str, form: Form) -> Sequence[Form]:
     """2.14.0 is also v2.14.0."""
     if len(form) < 2 or not form[1][0].isdigit():
         return []
@@ -165,7 +165,7 @@ def _versions(word: str, form: Form) -> Sequence[Form]:
     return []
 
 
-def _amounts(word: str, form: Form) -> Sequence[Form]:
+def amounts(word: str, form: Form) -> Sequence[Form]:
     """2.5mg is also 2.5 mg."""
     *numbers, last = form
     amount = _AMOUNT.fullmatch(last)
@@ -190,12 +190,12 @@ def _names(word: str, form: Form) -> Sequence[Form]:
     return []
 
 
-def _with_ligatures(word: str, form: Form) -> Sequence[Form]:
+def with_ligatures(word: str, form: Form) -> Sequence[Form]:
     """coeliaque is also cœliaque."""
     return [tuple(part.replace("oe", "œ").replace("ae", "æ") for part in form)]
 
 
-def _without_long_vowel(word: str, form: Form) -> Sequence[Form]:
+def without_long_vowel(word: str, form: Form) -> Sequence[Form]:
     """サーバー (server) is also サーバ."""
     if is_katakana(form) and form[-1] == _LONG_VOWEL and len(form) > _MIN_KATAKANA:
         return [form[:-1]]
@@ -203,13 +203,13 @@ def _without_long_vowel(word: str, form: Form) -> Sequence[Form]:
 
 
 FORMATS: tuple[Callable[[str, Form], Sequence[Form]], ...] = (
-    _dates,
+    dates,
     _numbers,
-    _versions,
-    _amounts,
+    versions,
+    amounts,
     _names,
-    _with_ligatures,
-    _without_long_vowel,
+    with_ligatures,
+    without_long_vowel,
 )
 """Each makes other formats of a word as it was typed, given its words as they are indexed."""
 

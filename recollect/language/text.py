@@ -60,13 +60,13 @@ _LOWER_CASE_OR_SPACE = _ASCII.lower() + b" " * 128
 _WORD = re.compile("[\\w\ue000-\uf8ff\U000f0000-\U0010fffd]+")
 
 
-def _byte_or_space(code: int) -> int:
+def byte_or_space(code: int) -> int:
     if chr(code).isalnum():
         return code
     return 0x20
 
 
-_SEPARATORS_TO_SPACE = bytes(map(_byte_or_space, range(256)))
+_SEPARATORS_TO_SPACE = bytes(map(byte_or_space, range(256)))
 _WORDS_IN_LOWER_CASE = _SEPARATORS_TO_SPACE[:128].lower() + b" " * 128
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")
@@ -131,7 +131,7 @@ def indexable(value: str) -> str:
     character of a script that is written without spaces. Codes of terminals are left out, and the
     symbols of names such as C++ are spelled out.
     """
-    return indexable_as_written(_readable(value))
+    return indexable_as_written(readable(value))
 
 
 def indexable_fragment(value: str) -> str:
@@ -142,7 +142,7 @@ def indexable_fragment(value: str) -> str:
     return indexable_as_written(without_symbol_names(without_terminal_codes(value)))
 
 
-def _readable(value: str) -> str:
+def readable(value: str) -> str:
     """A text without codes of terminals, with the symbols of names spelled out."""
     return spell_out_symbols(without_terminal_codes(value))
 
@@ -150,14 +150,14 @@ def _readable(value: str) -> str:
 def indexable_as_written(value: str) -> str:
     """The form in which older versions indexed text: with codes of terminals, and C++ as a C."""
     if not value.isascii():
-        value = _replace_symbols(value)
+        value = replace_symbols(value)
     if value.isascii():
         return value.lower()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", value)).casefold()
     if bare.isascii():
         return bare
     # Faster than `sub`: the parts and the characters between them alternate in the list.
-    return " ".join(_unspaced_pattern().split(unicodedata.normalize("NFC", bare)))
+    return " ".join(unspaced_pattern().split(unicodedata.normalize("NFC", bare)))
 
 
 def index_text(value: str) -> str:
@@ -165,32 +165,32 @@ def index_text(value: str) -> str:
 
     Texts whose only other characters are symbols need half the time.
     """
-    value = _readable(value)
+    value = readable(value)
     if value.isascii():
         return value.lower()
     encoded = value.encode("utf-8", "surrogatepass")
-    if _ONLY_SYMBOLS.fullmatch(_decode_others(encoded)):
+    if _ONLY_SYMBOLS.fullmatch(decode_others(encoded)):
         return encoded.translate(_LOWER_CASE_OR_SPACE).decode("ascii")
     return indexable_as_written(value)
 
 
 @cache
-def _unspaced_pattern() -> re.Pattern[str]:
+def unspaced_pattern() -> re.Pattern[str]:
     """A character of these scripts. Compiled on first use: it takes 1 % of a cold search."""
     return re.compile(f"([{_UNSPACED}])")
 
 
 def non_ascii_characters(value: str) -> set[str]:
     """The characters of a text that are not ASCII. Most texts have none or a few."""
-    return set(_decode_others(value.encode("utf-8", "surrogatepass")))
+    return set(decode_others(value.encode("utf-8", "surrogatepass")))
 
 
-def _decode_others(encoded: bytes) -> str:
+def decode_others(encoded: bytes) -> str:
     """The characters of a text in UTF-8 that are not ASCII."""
     return encoded.translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
-def _replace_symbols(value: str) -> str:
+def replace_symbols(value: str) -> str:
     others = non_ascii_characters(value)
     if len(others) > _MAX_REPLACED_SINGLY:
         return _SYMBOLS.sub(" ", value)
@@ -202,10 +202,10 @@ def _replace_symbols(value: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """The words of a text, as the index has them."""
-    text = _readable(text)
-    words = _ascii_words(text)
+    text = readable(text)
+    words = ascii_words(text)
     if words is None:
-        return _other_words(text)
+        return other_words(text)
     return words.decode().split()
 
 
@@ -218,13 +218,13 @@ def has_all_words(text: str, words: set[str]) -> bool:
     return all(word in indexable_text for word in words) and words.issubset(tokens(text))
 
 
-def _ascii_words(text: str) -> bytes | None:
+def ascii_words(text: str) -> bytes | None:
     """The words of a text with spaces between them; None if it has words that are not ASCII."""
     encoded = text.encode("utf-8", "surrogatepass")
     if not text.isascii():
-        others = _decode_others(encoded)
+        others = decode_others(encoded)
         if not _ONLY_SYMBOLS.fullmatch(others):
-            forms = _forms_in_ascii(others)
+            forms = forms_in_ascii(others)
             if forms is None:
                 return None
             for character, form in forms.items():
@@ -234,15 +234,15 @@ def _ascii_words(text: str) -> bytes | None:
     return encoded.translate(_WORDS_IN_LOWER_CASE)
 
 
-def _other_words(text: str) -> list[str]:
+def other_words(text: str) -> list[str]:
     return _WORD.findall(indexable_as_written(text).replace("_", " "))
 
 
-def _forms_in_ascii(characters: Iterable[str]) -> dict[str, str] | None:
+def forms_in_ascii(characters: Iterable[str]) -> dict[str, str] | None:
     """What the index has for each of these characters; None if one of them is not ASCII there."""
     forms: dict[str, str] = {}
     for character in characters:
-        form = _form_in_ascii(character)
+        form = form_in_ascii(character)
         if form is None:
             return None
         forms[character] = form
@@ -250,7 +250,7 @@ def _forms_in_ascii(characters: Iterable[str]) -> dict[str, str] | None:
 
 
 @cache
-def _form_in_ascii(character: str) -> str | None:
+def form_in_ascii(character: str) -> str | None:
     """What the index has for a character in every text, if that is ASCII; else None."""
     form = indexable(character)
     if form.isascii():
@@ -323,7 +323,7 @@ def truncate(value: str, length: int) -> str:
 
 def printable(value: str) -> str:
     """Text that is safe on a terminal: no control sequences, no hidden characters."""
-    return _CONTROL.sub("\ufffd", _without_invisible(value))
+    return _CONTROL.sub("\ufffd", without_invisible(value))
 
 
 def printable_line(value: str) -> str:
@@ -339,10 +339,10 @@ def for_model(value: str) -> str:
     """
     if value.isascii() and value.isprintable():
         return value
-    return _MODEL_CONTROL.sub("\ufffd", _without_invisible(value))
+    return _MODEL_CONTROL.sub("\ufffd", without_invisible(value))
 
 
-def _without_invisible(value: str) -> str:
+def without_invisible(value: str) -> str:
     return without_terminal_codes(_TAG_CHARACTERS.sub("", value))
 
 
@@ -352,34 +352,34 @@ def _without_invisible(value: str) -> str:
 def moment(value: object) -> datetime | None:
     """Parse a time from a source: epoch seconds or milliseconds, or ISO 8601; else None."""
     if type(value) is float:  # the most frequent case
-        return _from_epoch(value)
+        return from_epoch(value)
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, int):
         if abs(value) >= 1 << 62:
             return None
-        return _from_epoch(float(value))
+        return from_epoch(float(value))
     if isinstance(value, datetime):
-        return _in_utc(value)
+        return in_utc(value)
     if isinstance(value, str):
-        return _parse_moment(value.strip())
+        return parse_moment(value.strip())
     return None
 
 
-def _parse_moment(text: str) -> datetime | None:
+def parse_moment(text: str) -> datetime | None:
     if not text or len(text) > _LONGEST_DATE:
         return None
     try:
-        return _from_epoch(float(text))
+        return from_epoch(float(text))
     except ValueError:
         pass  # it is no number
     try:
-        return _in_utc(datetime.fromisoformat(text))
+        return in_utc(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
         return None
 
 
-def _from_epoch(seconds: float) -> datetime | None:
+def from_epoch(seconds: float) -> datetime | None:
     if not math.isfinite(seconds):
         return None
     if abs(seconds) > _MILLISECONDS_FROM:
@@ -389,7 +389,7 @@ def _from_epoch(seconds: float) -> datetime | None:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _in_utc(value: datetime, zone: tzinfo | None = UTC) -> datetime:
+def in_utc(value: datetime, zone: tzinfo | None = UTC) -> datetime:
     """Times without a time zone are in `zone`, or in that of this computer if it is None."""
     if value.tzinfo is None and zone is not UTC:
         with suppress(OverflowError, ValueError):  # the first and the last day of all
@@ -409,20 +409,20 @@ def bound(value: str, *, end: bool, zone: tzinfo | None = UTC) -> datetime:
     if len(text) > _LONGEST_DATE:
         raise ValueError("too long")
     try:
-        day = _parse_day(text, end=end)
+        day = parse_day(text, end=end)
     except ValueError:
         pass  # it has a time, or it is not a date
     else:
         if end:
-            return _in_utc(datetime.combine(day, time(23, 59, 59, 999999)), zone)
-        return _in_utc(datetime.combine(day, time(0)), zone)
+            return in_utc(datetime.combine(day, time(23, 59, 59, 999999)), zone)
+        return in_utc(datetime.combine(day, time(0)), zone)
     try:
-        return _in_utc(datetime.fromisoformat(text), zone)
+        return in_utc(datetime.fromisoformat(text), zone)
     except OverflowError as error:
         raise ValueError("outside the years 1 to 9999") from error
 
 
-def _parse_day(text: str, *, end: bool) -> date:
+def parse_day(text: str, *, end: bool) -> date:
     """A day, or the first or last day of a month or year. Raises ValueError."""
     period = _YEAR_OR_MONTH.fullmatch(text)
     if period is None:

@@ -100,7 +100,7 @@ def parse_whisper(lines: Sequence[str]) -> Iterator[RawCue]:
     for line in lines:
         match = _BRACKETS.match(line)
         if match:
-            yield RawCue(*_span(match), clean_lines([match[9]]))
+            yield RawCue(*span(match), clean_lines([match[9]]))
 
 
 class _Block(NamedTuple):
@@ -117,10 +117,10 @@ def parse_blocks(lines: Sequence[str], times: re.Pattern[str]) -> Iterator[RawCu
     for block in _blocks(lines, times):
         body = lines[block.first_line : block.end_line]
         text = [
-            line for n, line in enumerate(body) if not _is_stray_number(body, n, block.number + 1)
+            line for n, line in enumerate(body) if not is_stray_number(body, n, block.number + 1)
         ]
         yield RawCue(
-            *_span(block.times),
+            *span(block.times),
             clean_lines(_SRT_TAG.sub("", line).replace("[br]", " ") for line in text),
         )
 
@@ -132,7 +132,7 @@ def _blocks(lines: Sequence[str], times: re.Pattern[str]) -> list[_Block]:
         match = times.match(line)
         if match is None:
             continue
-        own_number = _cue_number(lines, at, number + 1, is_first=not blocks)
+        own_number = cue_number(lines, at, number + 1, is_first=not blocks)
         end_of_previous = at
         number += 1
         if own_number is not None:
@@ -144,7 +144,7 @@ def _blocks(lines: Sequence[str], times: re.Pattern[str]) -> list[_Block]:
     return blocks
 
 
-def _cue_number(lines: Sequence[str], at: int, expected: int, is_first: bool) -> int | None:
+def cue_number(lines: Sequence[str], at: int, expected: int, is_first: bool) -> int | None:
     """The number in the line before the times, unless it is text of the previous cue."""
     if at == 0:
         return None
@@ -157,7 +157,7 @@ def _cue_number(lines: Sequence[str], at: int, expected: int, is_first: bool) ->
     return None
 
 
-def _is_stray_number(lines: Sequence[str], at: int, number: int) -> bool:
+def is_stray_number(lines: Sequence[str], at: int, number: int) -> bool:
     """Whether a line is the number of a cue whose times are missing. It follows an empty line."""
     if at == 0 or lines[at - 1].strip():
         return False
@@ -181,8 +181,8 @@ def parse_vtt(lines: Sequence[str]) -> Iterator[RawCue]:
             if ends_with_id:
                 body.pop()
             if times is not None:
-                yield from _split_voices(*times, body)
-            times = _span(match)
+                yield from split_voices(*times, body)
+            times = span(match)
             body = []
             ends_with_id = in_comment = False
         elif not line.strip():
@@ -195,10 +195,10 @@ def parse_vtt(lines: Sequence[str]) -> Iterator[RawCue]:
             ends_with_id = starts_block and not in_comment
         starts_block = not line.strip()
     if times is not None:
-        yield from _split_voices(*times, body)
+        yield from split_voices(*times, body)
 
 
-def _split_voices(start: float, end: float, body: Sequence[str]) -> Iterator[RawCue]:
+def split_voices(start: float, end: float, body: Sequence[str]) -> Iterator[RawCue]:
     """One cue for each speaker in a cue."""
     if not any("<" in line or "&" in line for line in body):
         yield RawCue(start, end, clean_lines(body))
@@ -223,7 +223,7 @@ def vtt_language(lines: Sequence[str]) -> str | None:
     return None
 
 
-def _span(match: re.Match[str]) -> tuple[float, float]:
+def span(match: re.Match[str]) -> tuple[float, float]:
     groups = match.groups()
     start, end = seconds_of(groups[:4]), seconds_of(groups[4:8])
     return start, max(start, end)
@@ -253,19 +253,19 @@ def parse_json(text: str) -> Transcript | None:
         record = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
-    language = _json_language(record)
-    segments = _json_segments(record)
+    language = json_language(record)
+    segments = json_segments(record)
     if segments is not None:
-        cues = make_cues(filter(None, map(_parse_segment, segments)))
+        cues = make_cues(filter(None, map(parse_segment, segments)))
         return Transcript("json", cues, language=language)
     if isinstance(record, Mapping) and isinstance(record.get("text"), str):
         return Transcript("json", text=record["text"], language=language)
     return None
 
 
-def _json_segments(record: Any) -> list[Any] | None:
+def json_segments(record: Any) -> list[Any] | None:
     if isinstance(record, list):
-        if any(_parse_segment(item) for item in record[:20]):
+        if any(parse_segment(item) for item in record[:20]):
             return record
         return None
     if not isinstance(record, Mapping):
@@ -279,7 +279,7 @@ def _json_segments(record: Any) -> list[Any] | None:
     return None
 
 
-def _json_language(record: Any) -> str | None:
+def json_language(record: Any) -> str | None:
     if not isinstance(record, Mapping):
         return None
     language = record.get("language")
@@ -291,11 +291,11 @@ def _json_language(record: Any) -> str | None:
     return language
 
 
-def _parse_segment(record: Any) -> RawCue | None:
+def parse_segment(record: Any) -> RawCue | None:
     if not isinstance(record, Mapping):
         return None
-    text = _segment_text(record)
-    start, end = _segment_times(record)
+    text = segment_text(record)
+    start, end = segment_times(record)
     if text is None or start is None:
         return None
     lines = clean_lines(_LINE_BREAK.split(text))
@@ -309,7 +309,7 @@ def _parse_segment(record: Any) -> RawCue | None:
     return RawCue(start, max(start, end), lines, speaker.strip() or None)
 
 
-def _segment_text(record: Mapping[str, Any]) -> str | None:
+def segment_text(record: Mapping[str, Any]) -> str | None:
     for key in ("text", "body"):
         text = record.get(key)
         if isinstance(text, str):
@@ -320,25 +320,25 @@ def _segment_text(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _segment_times(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
+def segment_times(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """The start and end of a segment, in the fields of various programs."""
     for key, units_per_second in (("offsets", 1000), ("timestamps", 1)):
         times = record.get(key)
         if isinstance(times, Mapping):
-            start = _parse_time(times.get("from"), units_per_second)
-            return start, _parse_time(times.get("to"), units_per_second)
+            start = parse_time(times.get("from"), units_per_second)
+            return start, parse_time(times.get("to"), units_per_second)
     for start_key, end_key, duration_key, units_per_second in _JSON_TIMES:
-        start = _parse_time(record.get(start_key), units_per_second)
+        start = parse_time(record.get(start_key), units_per_second)
         if start is None:
             continue
-        duration = _parse_time(record.get(duration_key), units_per_second)
+        duration = parse_time(record.get(duration_key), units_per_second)
         if duration is not None:
             return start, start + duration
-        return start, _parse_time(record.get(end_key), units_per_second)
+        return start, parse_time(record.get(end_key), units_per_second)
     return None, None
 
 
-def _parse_time(value: Any, units_per_second: int) -> float | None:
+def parse_time(value: Any, units_per_second: int) -> float | None:
     if isinstance(value, str):
         match = _TIME.match(value)
         if match:
@@ -361,7 +361,7 @@ def make_cues(raw_cues: Iterable[RawCue]) -> tuple[Cue, ...]:
     """The cues in order, without duplicates and repeated lines, with their speakers."""
     valid = [cue for cue in raw_cues if cue.lines and cue.start <= LATEST]
     valid.sort(key=lambda cue: cue.start)
-    return tuple(_with_speakers(_unroll(list(dict.fromkeys(valid)))))
+    return tuple(with_speakers(unroll(list(dict.fromkeys(valid)))))
 
 
 def clean_lines(lines: Iterable[str]) -> tuple[str, ...]:
@@ -377,12 +377,12 @@ def clean_lines(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(clean)
 
 
-def _unroll(cues: Sequence[RawCue]) -> Sequence[RawCue]:
+def unroll(cues: Sequence[RawCue]) -> Sequence[RawCue]:
     """Remove the lines that rolling captions repeat.
 
     In captions that do not roll, repeated lines are what people said twice, so they stay.
     """
-    repeats = [_repetition(before, cue) for before, cue in pairwise(cues)]
+    repeats = [repetition(before, cue) for before, cue in pairwise(cues)]
     rolling = sum(
         lines > 0 and before.lines != cue.lines
         for (lines, _), (before, cue) in zip(repeats, pairwise(cues), strict=True)
@@ -402,7 +402,7 @@ def _unroll(cues: Sequence[RawCue]) -> Sequence[RawCue]:
     return result
 
 
-def _repetition(before: RawCue, cue: RawCue) -> tuple[int, int]:
+def repetition(before: RawCue, cue: RawCue) -> tuple[int, int]:
     """How many lines a cue repeats from the one before, and how many characters of the last."""
     if cue.start > before.end + _ROLLING_GAP or before.speaker != cue.speaker:
         return 0, 0
@@ -416,7 +416,7 @@ def _repetition(before: RawCue, cue: RawCue) -> tuple[int, int]:
     return 0, 0
 
 
-def _with_speakers(cues: Sequence[RawCue]) -> Iterator[Cue]:
+def with_speakers(cues: Sequence[RawCue]) -> Iterator[Cue]:
     """The cues with their speakers.
 
     A speaker is written before the text as `NAME:`, or as `Name:` if the name occurs repeatedly.
@@ -429,7 +429,7 @@ def _with_speakers(cues: Sequence[RawCue]) -> Iterator[Cue]:
         for line in cue.lines:
             label = None
             if not cue.speaker:
-                label = _speaker_label(line, counts)
+                label = speaker_label(line, counts)
             if label is not None:
                 if text:
                     yield Cue(cue.start, cue.end, "\n".join(text), speaker)
@@ -441,7 +441,7 @@ def _with_speakers(cues: Sequence[RawCue]) -> Iterator[Cue]:
             yield Cue(cue.start, cue.end, "\n".join(text), speaker)
 
 
-def _speaker_label(line: str, counts: Mapping[str, int]) -> re.Match[str] | None:
+def speaker_label(line: str, counts: Mapping[str, int]) -> re.Match[str] | None:
     label = _LABEL.match(line)
     if label is None:
         return None
@@ -472,15 +472,15 @@ def write(
     """
     if format == "srt":
         blocks = (
-            f"{number}\n{_block(cue, ',', _srt_text)}" for number, cue in enumerate(cues, first)
+            f"{number}\n{_block(cue, ',', srt_text)}" for number, cue in enumerate(cues, first)
         )
         return "".join(blocks)
     if format == "vtt":
-        return "WEBVTT\n\n" + "".join(_block(cue, ".", _vtt_text) for cue in cues)
+        return "WEBVTT\n\n" + "".join(_block(cue, ".", vtt_text) for cue in cues)
     if format == "json":
         return {"segments": [_segment(cue, timestamps) for cue in cues]}
     if format == "text":
-        return "\n".join(_plain_line(cue, timestamps) for cue in cues)
+        return "\n".join(plain_line(cue, timestamps) for cue in cues)
     raise ValueError(f"format: {format!r} is not one of {', '.join(FORMATS)}.")
 
 
@@ -496,12 +496,12 @@ def _block(cue: Cue, point: str, text: Callable[[Cue], str]) -> str:
     return f"{clock(cue.start, point)} --> {clock(cue.end, point)}\n{text(cue)}\n\n"
 
 
-def _srt_text(cue: Cue) -> str:
+def srt_text(cue: Cue) -> str:
     text = "\n".join(clean_lines(_LINE_BREAK.split(cue.text.replace("-->", "→"))))
-    return _speaker_prefix(cue) + text
+    return speaker_prefix(cue) + text
 
 
-def _vtt_text(cue: Cue) -> str:
+def vtt_text(cue: Cue) -> str:
     text = "\n".join(clean_lines(_LINE_BREAK.split(html.escape(cue.text, quote=False))))
     if not cue.speaker:
         return text
@@ -518,14 +518,14 @@ def _segment(cue: Cue, timestamps: bool) -> dict[str, Any]:
     return segment
 
 
-def _plain_line(cue: Cue, timestamps: bool) -> str:
-    line = _speaker_prefix(cue) + " ".join(clean_lines(_LINE_BREAK.split(cue.text)))
+def plain_line(cue: Cue, timestamps: bool) -> str:
+    line = speaker_prefix(cue) + " ".join(clean_lines(_LINE_BREAK.split(cue.text)))
     if timestamps:
         line = f"[{clock(cue.start)[:8]}] {line}"
     return line
 
 
-def _speaker_prefix(cue: Cue) -> str:
+def speaker_prefix(cue: Cue) -> str:
     if not cue.speaker:
         return ""
     return f"{cue.speaker}: "

@@ -95,10 +95,10 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
 
     `now` is the time they are relative to; it must have a time zone.
     """
-    languages = _languages_of_dates(text)
+    languages = languages_of_dates(text)
     readings = [_windows(text, now, language, languages[0]) for language in languages]
-    best = min(readings, key=_precision)
-    is_day = _precision(best)[0] <= _DAY
+    best = min(readings, key=precision)
+    is_day = precision(best)[0] <= _DAY
     if readings[0] and languages[0] is not ENGLISH and not is_day:
         return readings[0]  # other languages understand "Juli", but not "zwischen Mai und Juli"
     return best
@@ -109,7 +109,7 @@ def _windows(
 ) -> tuple[Window, ...]:
     """The periods that a text names, if its dates are in `language`."""
     line = EncodedText(text, language)
-    if now.date() == _LAST_DAY or not _may_name_a_time(line.text, language):
+    if now.date() == _LAST_DAY or not may_name_a_time(line.text, language):
         return ()
     in_future = language_of_text.asks_for_future(text)
     calendar = Calendar(now.replace(tzinfo=None), in_future=in_future)
@@ -130,7 +130,7 @@ def _windows(
     )
 
 
-def _precision(periods: Sequence[Window]) -> tuple[timedelta, int]:
+def precision(periods: Sequence[Window]) -> tuple[timedelta, int]:
     """How exactly a reading of a text tells the time: more exactly the smaller it is.
 
     Languages share the names of months, but write days differently: "3. Mai" is a day only in
@@ -151,7 +151,7 @@ def date_words(moment: datetime) -> str:
     return f"{moment.date()} {moment.day} {month} {moment.year} {weekday}"
 
 
-def _languages_of_dates(text: str) -> list[Language]:
+def languages_of_dates(text: str) -> list[Language]:
     """The languages in which a text may name a time.
 
     That is its own, and those of the names of months in it: "Juni 2025" has no other words.
@@ -160,12 +160,12 @@ def _languages_of_dates(text: str) -> list[Language]:
     if language.unspaced:
         return [language]
     languages = [language]
-    for name in _names_of_months(text):
-        languages += _foreign_months().get(name, ())
+    for name in names_of_months(text):
+        languages += foreign_months().get(name, ())
     return list(dict.fromkeys(languages))
 
 
-def _names_of_months(text: str) -> Iterable[str]:
+def names_of_months(text: str) -> Iterable[str]:
     """The words of a text that are certainly no English words if they are names of months."""
     plain = plain_text(text)
     certain = {*_DAY_OF_MONTH.findall(plain), *_MONTH_OF_YEAR.findall(plain)}
@@ -173,7 +173,7 @@ def _names_of_months(text: str) -> Iterable[str]:
 
 
 @cache
-def _foreign_months() -> dict[str, list[Language]]:
+def foreign_months() -> dict[str, list[Language]]:
     """The languages, other than English, that have these names of months."""
     languages: dict[str, list[Language]] = {}
     for language in LATIN:
@@ -185,15 +185,15 @@ def _foreign_months() -> dict[str, list[Language]]:
     return languages
 
 
-def _may_name_a_time(line: str, language: Language) -> bool:
+def may_name_a_time(line: str, language: Language) -> bool:
     """Whether a rule can match. Most queries name no time, and need no rules compiled."""
     if language.unspaced:
         return True
-    return DIGITS.search(line) is not None or not _time_words(language).isdisjoint(line.split())
+    return DIGITS.search(line) is not None or not time_words(language).isdisjoint(line.split())
 
 
 @cache
-def _time_words(language: Language) -> frozenset[str]:
+def time_words(language: Language) -> frozenset[str]:
     """Every rule needs a number or one of these words."""
     if language is ENGLISH:
         plurals = [f"{unit}s" for unit in UNIT_NAMES]
@@ -256,11 +256,11 @@ class EncodedText:
         previous_word = ""
         for start, end in self._spans:
             if self.text:
-                self.text += _separator(previous_word, plain[previous_end:start], language)
+                self.text += separator(previous_word, plain[previous_end:start], language)
             self._starts.append(len(self.text))
             previous_word = plain[start:end]
             previous_end = end
-            self.text += _encode_word(previous_word, language)
+            self.text += encode_word(previous_word, language)
 
     def claim(self, match: re.Match[str]) -> bool:
         """Reserve the words of a match; False if another rule has one of them."""
@@ -287,7 +287,7 @@ def plain_text(text: str) -> str:
     return "".join(letters).casefold()
 
 
-def _encode_word(text: str, language: Language) -> str:
+def encode_word(text: str, language: Language) -> str:
     """A word as the rules see it; see `EncodedText`."""
     if language.unspaced:
         return unicodedata.normalize("NFKC", text)
@@ -295,7 +295,7 @@ def _encode_word(text: str, language: Language) -> str:
     code = _codes(language).get(word)
     if code is not None:
         if code[0] == "M" and language is ENGLISH:
-            return _month_letter(text, word) + code[1:]
+            return month_letter(text, word) + code[1:]
         return code
     if _YEAR_NUMBER.fullmatch(word):
         return "Y" + word
@@ -324,7 +324,7 @@ def _codes(language: Language) -> dict[str, str]:
     return codes
 
 
-def _month_letter(text: str, word: str) -> str:
+def month_letter(text: str, word: str) -> str:
     """How certain it is that an English word is a month."""
     is_capitalized = text[0].isupper() and text[1:].islower()
     if is_capitalized:
@@ -336,18 +336,18 @@ def _month_letter(text: str, word: str) -> str:
     return "Q"
 
 
-def _separator(previous_word: str, gap: str, language: Language) -> str:
+def separator(previous_word: str, gap: str, language: Language) -> str:
     if language.unspaced:
         return ""
     gap = gap.strip()
-    if not gap or (gap == "." and _has_full_stop(previous_word, language)):
+    if not gap or (gap == "." and has_full_stop(previous_word, language)):
         return " "
     if gap == "-":
         return " - "
     return " , "
 
 
-def _has_full_stop(word: str, language: Language) -> bool:
+def has_full_stop(word: str, language: Language) -> bool:
     """Whether a full stop after this word does not end the sentence."""
     if word.isdigit():
         return "." in language.times.ordinals
@@ -364,22 +364,22 @@ _PLACEHOLDER = re.compile("{([a-z]+[0-9]?)}")
 def translated_rules(language: Language) -> Rules:
     """The rules of a language. Longer adverbs come first."""
     times = language.times
-    groups = _placeholders(language)
+    groups = placeholders(language)
     rules = []
     for pattern, english in times.rules:
         if not language.unspaced:
             pattern = plain_text(pattern)
-        rules.append((_expand_placeholders(pattern, groups), english))
+        rules.append((expand_placeholders(pattern, groups), english))
     moments = sorted(times.moments, key=len, reverse=True)
     rules += [
         (re.escape(EncodedText(words, language).text), times.moments[words]) for words in moments
     ]
     if language.unspaced:
-        return [(re.compile(pattern), _translated(english, language)) for pattern, english in rules]
-    return [(compile_rule(pattern), _translated(english, language)) for pattern, english in rules]
+        return [(re.compile(pattern), translated(english, language)) for pattern, english in rules]
+    return [(compile_rule(pattern), translated(english, language)) for pattern, english in rules]
 
 
-def _placeholders(language: Language) -> dict[str, str]:
+def placeholders(language: Language) -> dict[str, str]:
     """The pattern of each placeholder."""
     if not language.unspaced:
         return {
@@ -406,7 +406,7 @@ def _placeholders(language: Language) -> dict[str, str]:
     }
 
 
-def _expand_placeholders(pattern: str, groups: Mapping[str, str]) -> str:
+def expand_placeholders(pattern: str, groups: Mapping[str, str]) -> str:
     """The pattern with a group for each placeholder. A name can occur more than once."""
     numbers = count()
 
@@ -417,11 +417,11 @@ def _expand_placeholders(pattern: str, groups: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(group, pattern)
 
 
-def _translated(english: str, language: Language) -> Meaning:
+def translated(english: str, language: Language) -> Meaning:
     """The meaning of a rule with this translation."""
 
     def meaning(calendar: Calendar, match: re.Match[str]) -> Span:
-        text = _translate(english, match, language)
+        text = translate(english, match, language)
         for rule, english_meaning in english_rules():
             english_match = rule.fullmatch(text)
             if english_match is not None:
@@ -431,23 +431,23 @@ def _translated(english: str, language: Language) -> Meaning:
     return meaning
 
 
-def _translate(english: str, match: re.Match[str], language: Language) -> str:
+def translate(english: str, match: re.Match[str], language: Language) -> str:
     """Fill the placeholders of the translation. Those that did not match are left out."""
     values = {}
     for group, value in match.groupdict().items():
         if value is not None:
             name = group.partition("_")[0]
-            values[name] = _encode_value(name, value, language)
+            values[name] = encode_value(name, value, language)
     text = _PLACEHOLDER.sub(lambda placeholder: values.get(placeholder[1], ""), english)
     return " ".join(text.split())
 
 
-def _encode_value(name: str, value: str, language: Language) -> str:
+def encode_value(name: str, value: str, language: Language) -> str:
     """The value of a placeholder as the English rules see it."""
     code = value.removeprefix("U")
     if not language.unspaced:
         return code
-    code = _unspaced_codes(language)[name].get(value, value)
+    code = unspaced_codes(language)[name].get(value, value)
     if name == "month":
         return "M" + code.removeprefix("N")
     if name == "day":
@@ -458,7 +458,7 @@ def _encode_value(name: str, value: str, language: Language) -> str:
 
 
 @cache
-def _unspaced_codes(language: Language) -> dict[str, dict[str, str]]:
+def unspaced_codes(language: Language) -> dict[str, dict[str, str]]:
     """The codes of the values of each placeholder. A name can have several meanings (日, 일)."""
     times = language.times
     numbers = {n: f"N{i}" for i, names in enumerate(times.numbers, 1) for n in names}

@@ -48,7 +48,7 @@ _local = threading.local()
 def stem(word: str, language: Language = ENGLISH) -> str:
     """The stem of a lower-case word. Words with digits or of other scripts stay as they are."""
     result = _stem(language.base_forms.get(word, word), language)
-    base = _base_of_inflected(word, result, language)
+    base = base_of_inflected(word, result, language)
     if base is None:
         return result
     return _stem(base, language)
@@ -74,16 +74,16 @@ def related_words(word: str, language: Language) -> tuple[set[str], set[str]]:
     A vocabulary has only English stems. In other languages, it is searched for these instead.
     """
     base = language.base_forms.get(word, word)
-    base = _base_of_inflected(word, _stem(base, language), language) or base
+    base = base_of_inflected(word, _stem(base, language), language) or base
     words = {word, base, *language.irregular_forms_of.get(base, ())}
     roots = {each: _stem(each, language) for each in words}
-    prefixes = {_common_prefix(each, root) for each, root in roots.items()}
+    prefixes = {common_prefix(each, root) for each, root in roots.items()}
     for root in set(roots.values()):
         prefixes |= _spellings(root, language)
     return words, {prefix for prefix in prefixes if len(prefix) >= _MIN_PREFIX_CHARACTERS}
 
 
-def _base_of_inflected(word: str, root: str, language: Language) -> str | None:
+def base_of_inflected(word: str, root: str, language: Language) -> str | None:
     """The base form of an irregular form that has an ending: gehen for gingen, by way of ging."""
     if language is ENGLISH or root not in language.base_forms:
         return None
@@ -100,7 +100,7 @@ def _spellings(root: str, language: Language) -> set[str]:
     return spellings
 
 
-def _common_prefix(first: str, second: str) -> str:
+def common_prefix(first: str, second: str) -> str:
     length = 0
     for one, other in zip(first, second, strict=False):
         if one != other:
@@ -110,7 +110,7 @@ def _common_prefix(first: str, second: str) -> str:
 
 
 def _stem(word: str, language: Language) -> str:
-    stemmer = _stemmer_of_script(word[:1])
+    stemmer = stemmer_of_script(word[:1])
     if stemmer == _LATIN:
         stemmer = language.stemmer
         for ending, replacement in language.accent_endings:
@@ -123,7 +123,7 @@ def _stem(word: str, language: Language) -> str:
 
 
 @cache
-def _stemmer_of_script(letter: str) -> str:
+def stemmer_of_script(letter: str) -> str:
     for first, last, name in _SCRIPTS:
         if first <= letter <= last:
             return name
@@ -154,14 +154,14 @@ def content_words(node: Node, language: Language = ENGLISH) -> tuple[Word, ...]:
     all_words = words(node)
     is_upper_case = all(word.text.upper() == word.text for word in all_words)
     content = [
-        _without_joined_words(word, language)
+        without_joined_words(word, language)
         for word in all_words
-        if not _is_stop_word(word.text, is_upper_case, language)
+        if not is_stop_word(word.text, is_upper_case, language)
     ]
     return tuple(content or all_words)
 
 
-def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> bool:
+def is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> bool:
     if text in _OPERATOR_WORDS:  # of a query that was not valid
         return True
     if len(text) > 1 and text.isupper() and not query_is_upper_case:  # IT, US, WHO
@@ -180,7 +180,7 @@ def _is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> b
     return head in language.stop_words
 
 
-def _without_joined_words(word: Word, language: Language) -> Word:
+def without_joined_words(word: Word, language: Language) -> Word:
     """The word without the function words at its beginning and end."""
     parts = language.joined_parts(bare_word(word.text))
     if len(parts) == 1:
@@ -242,11 +242,11 @@ def neighbours(word: str) -> set[str]:
         if len(tail) > 1:
             words.add(head + tail[1] + tail[0] + tail[2:])
             if tail[0] == tail[1]:
-                words |= _doubled(head + tail[1:])
+                words |= doubled(head + tail[1:])
     return words - {word}
 
 
-def _doubled(word: str) -> set[str]:
+def doubled(word: str) -> set[str]:
     """The words in which one letter of this one is doubled."""
     return {word[: index + 1] + word[index:] for index in range(len(word))}
 
@@ -347,10 +347,10 @@ def _groups(path: Path, modified_at: int = 0) -> dict[Phrase, list[Phrase]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The file of synonyms {path} cannot be read: {error}") from error
-    return _parse(lines)
+    return parse(lines)
 
 
-def _parse(lines: Iterable[str]) -> dict[Phrase, list[Phrase]]:
+def parse(lines: Iterable[str]) -> dict[Phrase, list[Phrase]]:
     groups: dict[Phrase, list[Phrase]] = {}
     for line in lines:
         if line.startswith("#"):

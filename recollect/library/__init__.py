@@ -368,7 +368,7 @@ class Library(LibraryReader):
         return self._edit(id, Edit(undo.PIN if pinned else undo.UNPIN, pinned=pinned))
 
     def _edit(self, id: str, edit: Edit) -> Change | None:
-        change = self._store.edit(id, edit, _undo_until())
+        change = self._store.edit(id, edit, undo_until())
         self.wake_indexer()
         return change
 
@@ -379,7 +379,7 @@ class Library(LibraryReader):
         RECOLLECT_UNDO_MINUTES, or earlier by `empty_trash`, `forget` or `redact`.
         """
         document = self._store.header(id)
-        change = self._store.trash(id, _undo_until())
+        change = self._store.trash(id, undo_until())
         self.wake_indexer()
         self.archive.forget((document.source, document.source_id))
         return change
@@ -506,5 +506,5 @@ class Library(LibraryReader):
         self.wake_indexer()
 
 
-def _undo_until() -> datetime:
+def undo_until() -> datetime:
     return datetime.now(UTC) + timedelta(minutes=UNDO_MINUTES.get())

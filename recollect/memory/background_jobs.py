@@ -33,7 +33,7 @@ def background_jobs(store: Store, budget: Callable[[], Budget]) -> list[Job]:
     """The jobs, in the order in which they run."""
     # Deleted text is removed from the files even while indexing is paused.
     return [
-        pausable(store, _early_index_job(store)),
+        pausable(store, early_index_job(store)),
         pausable(store, observe_job(store, budget)),
         pausable(store, index_job(store)),
         expiry_job(store),
@@ -41,7 +41,7 @@ def background_jobs(store: Store, budget: Callable[[], Budget]) -> list[Job]:
     ]
 
 
-def _early_index_job(store: Store) -> Job:
+def early_index_job(store: Store) -> Job:
     """The job that gives the messages of an import vectors before they are observed.
 
     With the built-in model, that takes a sixth of the time, and until then nothing is found by its

@@ -45,18 +45,18 @@ def catch_up(
 
     Does nothing if another process is indexing. With `on_wait`, waits for it.
     """
-    observer = _configured_observer(budget)
+    observer = configured_observer(budget)
     if observer is None:
         return 0
     with index_lock(store, on_wait) as acquired:
         if not acquired:
             return 0
-        return _observe_all(store, observer, progress or ignore_progress, stop or never_stop)
+        return observe_all(store, observer, progress or ignore_progress, stop or never_stop)
 
 
 def has_backlog(store: Store) -> bool:
     """Whether there is anything to observe."""
-    observer = _configured_observer()
+    observer = configured_observer()
     if observer is None:
         return False
     if store.get_marker(_OBSERVER_MARKER) != _checksum(observer.maker):
@@ -71,12 +71,12 @@ class Observer(NamedTuple):
     observe: Callable[[Document, Stop], ObserverResult]
 
 
-def _configured_observer(budget: Budget | None = None) -> Observer | None:
+def configured_observer(budget: Budget | None = None) -> Observer | None:
     name = OBSERVER.get()
     if name == "off":
         return None
     if name == "rules":
-        return Observer(MAKER, _observe_by_rules)
+        return Observer(MAKER, observe_by_rules)
     chat = ChatModel.from_settings()
     if chat is None:
         raise InvalidInput(
@@ -88,12 +88,12 @@ def _configured_observer(budget: Budget | None = None) -> Observer | None:
     return Observer(model_observer.maker, lambda document, _: model_observer.observe(document))
 
 
-def _observe_by_rules(document: Document, stop: Stop) -> ObserverResult:
+def observe_by_rules(document: Document, stop: Stop) -> ObserverResult:
     return ObserverResult(tuple(observe(document, stop)))
 
 
-def _observe_all(store: Store, observer: Observer, progress: Progress, should_stop: Stop) -> int:
-    _reset_if_outdated(store, observer)
+def observe_all(store: Store, observer: Observer, progress: Progress, should_stop: Stop) -> int:
+    reset_if_outdated(store, observer)
     # A conversation that somebody is writing to would be observed again and again: next time.
     handled_ids: set[str] = set()
     unsealed = 0
@@ -106,7 +106,7 @@ def _observe_all(store: Store, observer: Observer, progress: Progress, should_st
             if should_stop():
                 break
             try:
-                unsealed += _observe_one(store, observer, conversation, version, should_stop)
+                unsealed += observe_one(store, observer, conversation, version, should_stop)
             except IndexingStopped:
                 break
             handled_ids.add(conversation)
@@ -118,7 +118,7 @@ def _observe_all(store: Store, observer: Observer, progress: Progress, should_st
     return len(handled_ids)
 
 
-def _reset_if_outdated(store: Store, observer: Observer) -> None:
+def reset_if_outdated(store: Store, observer: Observer) -> None:
     checksum = _checksum(observer.maker)
     if store.get_marker(_OBSERVER_MARKER) != checksum:
         store.reset_observations()
@@ -130,7 +130,7 @@ def _reset_if_outdated(store: Store, observer: Observer) -> None:
         store.set_marker(_RETRY_DAY_MARKER, today)
 
 
-def _observe_one(
+def observe_one(
     store: Store, observer: Observer, conversation: str, version: int, should_stop: Stop
 ) -> int:
     """Observe a conversation, and return the number of observations. Raises IndexingStopped."""

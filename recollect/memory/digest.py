@@ -59,11 +59,11 @@ def digest(
         projects=tuple(dict.fromkeys(_project(store, folder) for folder in projects)),
     )
     recent = replace(filter_, after=now - timedelta(days=DAYS))
-    observations = _newest(store, recent, without) or _newest(store, filter_, without)
+    observations = newest(store, recent, without) or newest(store, filter_, without)
     return _format(observations, find_successors(store, observations), tokens * TOKEN_LENGTH)
 
 
-def _newest(store: Store, filter_: Filter, without: str | None) -> list[Observation]:
+def newest(store: Store, filter_: Filter, without: str | None) -> list[Observation]:
     candidates = store.recent(None, filter_, _MAX_OBSERVATIONS)
     passages = store.passages_by_key([candidate.key for candidate in candidates])
     return [
@@ -102,7 +102,7 @@ def _format(
     entries: list[tuple[Observation, list[str]]] = []
     previous_date = ""
     for observation in observations:
-        title = _shorten(observation.title, _TITLE_LENGTH)
+        title = shorten(observation.title, _TITLE_LENGTH)
         line = f"> - {observation.type}: {title} [{observation.id}]"
         successor = successors.get(observation.id)
         if successor is not None:
@@ -118,7 +118,7 @@ def _format(
     if not entries:
         return ""
     for observation, lines in entries:
-        facts = (_shorten(text, _FACT_LENGTH) for text in observation.facts)
+        facts = (shorten(text, _FACT_LENGTH) for text in observation.facts)
         title = observation.title.casefold()
         fact = next((f for f in facts if f and f.casefold() != title), "")
         if fact and len(fact) + 5 <= room:
@@ -127,7 +127,7 @@ def _format(
     return "\n".join([_HEADER, *(line for _, lines in entries for line in lines)])
 
 
-def _shorten(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """The text on one line, without invisible characters, cut at a word."""
     line = " ".join(printable(for_model(storable(text[: 4 * length]))).split())
     if len(line) <= length:

@@ -201,12 +201,12 @@ class DistinctResults:
             elif not match.is_observation:
                 hits.append(self._covering_hit(identity[1], match))
             elif match.candidate.key in by_key:
-                hits.append(_observation_hit(by_key[match.candidate.key], match))
+                hits.append(observation_hit(by_key[match.candidate.key], match))
         return tuple(hit for hit in hits if hit is not None)
 
     def _covering_hit(self, id_: str, match: Match) -> ObservationHit:
         """The observation of a message, with what the message says."""
-        hit = _observation_hit(self._coverage.observation(id_), match)
+        hit = observation_hit(self._coverage.observation(id_), match)
         if self._says_as_much(id_, match):
             return hit
         return hit._replace(quote=hit.snippet)
@@ -223,7 +223,7 @@ class DistinctResults:
         return conversation_hit(match.hit, text)
 
 
-def _observation_hit(hit: ObservationHit, match: Match) -> ObservationHit:
+def observation_hit(hit: ObservationHit, match: Match) -> ObservationHit:
     snippet = " ".join(match.hit.snippet.split())
     return hit._replace(score=match.score, snippet=snippet, terms=match.terms)
 

@@ -51,11 +51,11 @@ def conversation_path(project: str, conversation: str) -> str:
 
     It is a name inside the library and never the path of a file.
     """
-    folder = _encode(project_name(project)) or "-"
-    return f"/{folder}/{_encode(conversation)}.jsonl"
+    folder = encode(project_name(project)) or "-"
+    return f"/{folder}/{encode(conversation)}.jsonl"
 
 
-def _encode(name: str) -> str:
+def encode(name: str) -> str:
     """A name as part of a path: separators and invisible characters are percent-encoded."""
     return "".join(
         quote(char, safe="") if _NOT_IN_PATHS.match(char) or not char.isprintable() else char

@@ -36,12 +36,12 @@ def observations_by_id(store: Store, ids: Sequence[str]) -> dict[str, Observatio
 
     Raises InvalidInput with all ids that do not exist.
     """
-    hits = _stored_observations(store, ids)
+    hits = stored_observations(store, ids)
     former = {id_: successor_id(id_) for id_ in ids if id_ not in hits}
-    successors = _stored_observations(store, list(former.values()))
+    successors = stored_observations(store, list(former.values()))
     for id_, successor in former.items():
         hit = successors.get(successor)
-        if hit is not None and not _is_forgotten(store, hit.observation.conversation, id_):
+        if hit is not None and not is_forgotten(store, hit.observation.conversation, id_):
             hits[id_] = hit
     unknown = [id_ for id_ in dict.fromkeys(ids) if id_ not in hits]
     if unknown:
@@ -50,7 +50,7 @@ def observations_by_id(store: Store, ids: Sequence[str]) -> dict[str, Observatio
     return {id_: hits[id_] for id_ in ids}
 
 
-def _stored_observations(store: Store, ids: Sequence[str]) -> dict[str, ObservationHit]:
+def stored_observations(store: Store, ids: Sequence[str]) -> dict[str, ObservationHit]:
     documents = {
         passage: document
         for document, passage in store.documents_containing(OBSERVATIONS, list(ids))
@@ -63,7 +63,7 @@ def _stored_observations(store: Store, ids: Sequence[str]) -> dict[str, Observat
     return {id_: hits[key] for id_, key in keys.items() if key in hits}
 
 
-def _is_forgotten(store: Store, conversation: str, id_: str) -> bool:
+def is_forgotten(store: Store, conversation: str, id_: str) -> bool:
     return id_ in forgotten_ids(store.header(conversation).metadata)
 
 

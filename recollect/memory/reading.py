@@ -77,7 +77,7 @@ class ConversationTexts:
             document = self._documents.pop(conversation, None)
             text = None
             if document is not None:
-                text = conversation_text(_visible_part(document, self.audience))
+                text = conversation_text(visible_part(document, self.audience))
             self._texts[conversation] = text
         return self._texts[conversation]
 
@@ -85,7 +85,7 @@ class ConversationTexts:
         return conversation in self._texts
 
 
-def _visible_part(document: Document, audience: Audience) -> Document:
+def visible_part(document: Document, audience: Audience) -> Document:
     """A conversation as this audience reads it. Masks are left to `conversation_text`."""
     if audience is Audience.AGENT_MASKED or not any(map(is_human_only, document.passages)):
         return document
@@ -161,9 +161,9 @@ def read_conversation(store: Store, path: str, options: ReadOptions, audience: A
         observation = observations_by_id(store, [path])[path].observation
     id_ = observation.conversation if observation else find_conversation(store, path).id
     try:
-        document = _visible_part(store.document(id_), audience)
+        document = visible_part(store.document(id_), audience)
     except NotFound:
-        raise _missing_path(path) from None
+        raise missing_path(path) from None
     exchanges = split_exchanges(document)
     text = conversation_text(document, exchanges)
     notes = []
@@ -171,8 +171,8 @@ def read_conversation(store: Store, path: str, options: ReadOptions, audience: A
         start, end = text.span(observation.passages)
         source = conversation_path(document.project, document.id)
         notes.append(f"{source} has {len(text.lines)} lines. These are {start} to {end}.")
-    start, end = _line_range(start, end, len(text.lines))
-    folds = [] if options.tool_results else _tool_result_folds(exchanges, text, document.project)
+    start, end = line_range(start, end, len(text.lines))
+    folds = [] if options.tool_results else tool_result_folds(exchanges, text, document.project)
     return _excerpt(text.lines, start, end, folds, notes, options)
 
 
@@ -184,15 +184,15 @@ def find_conversation(store: Store, path: str) -> Summary:
     except NotFound:
         summary = None
     if summary is None or summary.kind != CONVERSATION:
-        raise _missing_path(path)
+        raise missing_path(path)
     return summary
 
 
-def _missing_path(path: str) -> NotFound:
+def missing_path(path: str) -> NotFound:
     return NotFound(f"File not found: {truncate(storable(path), 500)}")
 
 
-def _line_range(start: int | None, end: int | None, total: int) -> tuple[int, int]:
+def line_range(start: int | None, end: int | None, total: int) -> tuple[int, int]:
     start = 1 if start is None else start
     problem = ""
     if start < 1:
@@ -230,7 +230,7 @@ def _excerpt(
     excerpt: list[str] = []
     last = start - 1
     has_labels = False
-    for number, line, is_label in _folded(lines, start, end, folds):
+    for number, line, is_label in folded(lines, start, end, folds):
         if excerpt and len(line) + 1 > room:
             break
         if len(line) > room:
@@ -252,7 +252,7 @@ def _excerpt(
     return f"{text}\n\n[{' '.join(notes)}]" if notes else text
 
 
-def _folded(
+def folded(
     lines: Sequence[str], start: int, end: int, folds: Sequence[Fold]
 ) -> Iterator[tuple[int, str, bool]]:
     """The lines to return: the number of the last line, the text, and whether it is a label."""
@@ -305,7 +305,7 @@ class ToolLabel(NamedTuple):
     """Whether it contains everything that the call says."""
 
 
-def _tool_result_folds(
+def tool_result_folds(
     exchanges: Sequence[Exchange], text: ConversationText, project: str
 ) -> list[Fold]:
     """The lines of results of tools, and of calls that the label repeats."""
@@ -330,13 +330,13 @@ def _tool_result_folds(
 
 def calls_of_results(passages: Sequence[Passage]) -> dict[str, Passage]:
     """The calls by the ids of their results: by the id of the call, or the call just before."""
-    calls_by_id = {_call_id(p): p for p in passages if p.type == "tool_call" and _call_id(p)}
+    calls_by_id = {call_id(p): p for p in passages if p.type == "tool_call" and call_id(p)}
     calls: dict[str, Passage] = {}
     previous = None
     for passage in passages:
         if passage.type == "tool_result":
-            call = calls_by_id.get(_call_id(passage))
-            if call is None and previous is not None and not _call_id(previous):
+            call = calls_by_id.get(call_id(passage))
+            if call is None and previous is not None and not call_id(previous):
                 call = previous
             if call is not None and call.type == "tool_call":
                 calls[passage.id] = call
@@ -344,7 +344,7 @@ def calls_of_results(passages: Sequence[Passage]) -> dict[str, Passage]:
     return calls
 
 
-def _call_id(passage: Passage) -> object:
+def call_id(passage: Passage) -> object:
     return passage.metadata.get("tool_use_id") or passage.metadata.get("call_id")
 
 
@@ -356,7 +356,7 @@ def tool_label(result: Passage, call: Passage | None, project: str) -> ToolLabel
     if not name:
         return ToolLabel("Tool result", False)
     verb = _VERB_OF.get(name.casefold(), f"Used {name}:")
-    argument = _main_argument(parse_arguments(content), content, project)
+    argument = main_argument(parse_arguments(content), content, project)
     first, _, others = argument.partition("\n")
     short = " ".join(first.split())
     if len(short) > _MAX_ARGUMENT or others:
@@ -367,7 +367,7 @@ def tool_label(result: Passage, call: Passage | None, project: str) -> ToolLabel
     return ToolLabel(f"{verb} {short}", is_whole)
 
 
-def _main_argument(arguments: Mapping[str, str], content: str, project: str) -> str:
+def main_argument(arguments: Mapping[str, str], content: str, project: str) -> str:
     for name in _ARGUMENTS:
         value = arguments.get(name, "").strip()
         if value:

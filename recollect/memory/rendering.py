@@ -68,9 +68,9 @@ def search_text(results: MemoryResults, query: str | Sequence[str]) -> str:
     numbers = ((len(results.observations), "observation"), (len(results.conversations), noun))
     counts = " and ".join(count(number, noun) for number, noun in numbers if number)
     entries = [
-        _observation_text(number, hit)
+        observation_text(number, hit)
         if isinstance(hit, ObservationHit)
-        else _conversation_text(number, hit, results.kind)
+        else conversation_text(number, hit, results.kind)
         for number, hit in enumerate(results.hits, 1)
     ]
     parts = [f"## Search Results ({counts})\n\n{_RULE.join(entries)}"]
@@ -87,7 +87,7 @@ def nothing_found(results: MemoryResults, query: str | Sequence[str]) -> str:
     return NO_CONVERSATIONS + ", ".join([query] if isinstance(query, str) else query)
 
 
-def _observation_text(number: int, hit: ObservationHit) -> str:
+def observation_text(number: int, hit: ObservationHit) -> str:
     observation = hit.observation
     lines = [
         f"### {number}. [{project_name(observation.project)}] - "
@@ -104,7 +104,7 @@ def _observation_text(number: int, hit: ObservationHit) -> str:
     return "\n".join(lines)
 
 
-def _conversation_text(number: int, hit: ConversationHit, kind: str) -> str:
+def conversation_text(number: int, hit: ConversationHit, kind: str) -> str:
     summary = " … ".join(shorten(snippet, SNIPPET_LENGTH) for snippet in hit.snippets)
     title = one_line(hit.title)
     if kind == "conversations" and title:
@@ -128,15 +128,15 @@ def top_facts(hit: ObservationHit) -> list[str]:
     query_words = _query_words(hit).difference(tokens(title))
     facts = [
         shorten(fact, max(OWN_LENGTH - len(title), MIN_FACT))
-        for fact in ([one_line(hit.quote)] if hit.quote else _ordered_facts(hit)[:1])
+        for fact in ([one_line(hit.quote)] if hit.quote else ordered_facts(hit)[:1])
         if len(title) + len(fact) <= SHORT_LENGTH or not query_words.isdisjoint(tokens(fact))
     ]
     if hit.successor is not None:
-        facts.insert(0, _superseded_note(hit.successor))
+        facts.insert(0, superseded_note(hit.successor))
     return facts
 
 
-def _ordered_facts(hit: ObservationHit) -> list[str]:
+def ordered_facts(hit: ObservationHit) -> list[str]:
     """The facts without what the title already says, the most useful ones first.
 
     Statements come before questions and before what was run or modified. Among these, those with
@@ -157,7 +157,7 @@ def _query_words(hit: ObservationHit) -> set[str]:
     return {word for term in hit.terms for word in tokens(term)}
 
 
-def _superseded_note(successor: Observation) -> str:
+def superseded_note(successor: Observation) -> str:
     title = shorten(one_line(successor.title), SUCCESSOR_LENGTH)
     return f"Superseded by {successor.id} ({format_date(successor.created_at)}): {title}"
 
@@ -194,7 +194,7 @@ def _line(hit: MemoryHit, conversation_type: str) -> str:
         head = f"{observation.id} {format_date(observation.created_at)} {observation.type}: "
         if hit.successor is not None:
             head += f"(superseded by {hit.successor.id}) "
-        return head + _observation_excerpt(hit, _MAX_LINE - len(head))
+        return head + observation_excerpt(hit, _MAX_LINE - len(head))
     lines = f":{hit.lines[0]}-{hit.lines[1]}" if hit.lines is not None else ""
     details = f"{lines} {format_date(hit.created_at)} {conversation_type}: "
     head = hit.path + details
@@ -203,16 +203,16 @@ def _line(hit: MemoryHit, conversation_type: str) -> str:
     return head + _excerpt(" … ".join(hit.snippets), hit.terms, _MAX_LINE - len(head))
 
 
-def _observation_excerpt(hit: ObservationHit, room: int) -> str:
+def observation_excerpt(hit: ObservationHit, room: int) -> str:
     """What one of its messages says, or the title and as many facts as there is room for."""
     if hit.quote:
         return _excerpt(one_line(hit.quote), hit.terms, room)
     title = one_line(hit.observation.title)
-    facts = _ordered_facts(hit)
+    facts = ordered_facts(hit)
     if not facts:
         return shorten(title, room)
     best, *others = facts
-    if _is_contained(_words(title), [_words(best)]):
+    if is_contained(_words(title), [_words(best)]):
         excerpt = _excerpt(best, hit.terms, room)
     else:  # a long title leaves most of the room to the fact
         title_room = max(room - len(best) - len(_SEPARATOR), _MIN_TITLE)
@@ -222,7 +222,7 @@ def _observation_excerpt(hit: ObservationHit, room: int) -> str:
         rest = room - len(excerpt) - len(_SEPARATOR)
         if rest < _MIN_TEXT:
             break
-        if not _is_contained(_words(fact), [_words(title), _words(best)]):
+        if not is_contained(_words(fact), [_words(title), _words(best)]):
             excerpt += _SEPARATOR + _excerpt(fact, hit.terms, rest)
     return excerpt
 
@@ -241,25 +241,25 @@ def _excerpt(text: str, terms: Sequence[str], room: int) -> str:
 
 @time_zone("UTC")
 def search_json(results: MemoryResults) -> dict[str, Any]:
-    value: dict[str, Any] = {"results": _entries_json(results.hits), "total": results.total}
+    value: dict[str, Any] = {"results": entries_json(results.hits), "total": results.total}
     if not results.is_exact:
         value["exact"] = False
     notes = [EXCHANGES if results.kind == "exchanges" else "", results.note]
     if any(notes):
         value["note"] = " ".join(filter(None, notes))
     if results.nearest:
-        value["nearest"] = _entries_json(results.nearest)
+        value["nearest"] = entries_json(results.nearest)
     return value
 
 
-def _entries_json(hits: Iterable[MemoryHit]) -> list[dict[str, Any]]:
+def entries_json(hits: Iterable[MemoryHit]) -> list[dict[str, Any]]:
     return [
-        _observation_json(hit) if isinstance(hit, ObservationHit) else _conversation_json(hit)
+        observation_json(hit) if isinstance(hit, ObservationHit) else conversation_json(hit)
         for hit in hits
     ]
 
 
-def _observation_json(hit: ObservationHit) -> dict[str, Any]:
+def observation_json(hit: ObservationHit) -> dict[str, Any]:
     observation = hit.observation
     value: dict[str, Any] = {
         "id": observation.id,
@@ -280,7 +280,7 @@ def _observation_json(hit: ObservationHit) -> dict[str, Any]:
     return value
 
 
-def _conversation_json(hit: ConversationHit) -> dict[str, Any]:
+def conversation_json(hit: ConversationHit) -> dict[str, Any]:
     return {
         "path": hit.path,
         "project": hit.project,
@@ -309,7 +309,7 @@ def _details_text(hit: ObservationHit) -> str:
     head = f"{project_name(observation.project)}, {format_time(observation.created_at)}"
     parts = [
         f"## [{head}] - {observation.type}: {title}",
-        _superseded_note(hit.successor) if hit.successor is not None else "",
+        superseded_note(hit.successor) if hit.successor is not None else "",
         f"**{subtitle}**" if subtitle else "",
         narrative,
         "\n".join(["**Facts:**", *(f"- {fact}" for fact in facts)]) if facts else "",
@@ -368,7 +368,7 @@ def without_repetitions(observation: Observation) -> tuple[str, str, list[str]]:
         new = []
         for sentence in sentences:
             words = _words(sentence)
-            if not _is_contained(words, said):
+            if not is_contained(words, said):
                 new.append(sentence)
                 said.append(words)
         if len(new) == len(sentences):
@@ -376,7 +376,7 @@ def without_repetitions(observation: Observation) -> tuple[str, str, list[str]]:
         elif new:
             lines.append(" ".join(new))
     subtitle = one_line(observation.subtitle)
-    if _is_contained(_words(subtitle), said):
+    if is_contained(_words(subtitle), said):
         subtitle = ""
     del said[1 : 1 + len(facts)]
     said.append(_words(subtitle))
@@ -384,7 +384,7 @@ def without_repetitions(observation: Observation) -> tuple[str, str, list[str]]:
     for number, fact in enumerate(facts):
         words = _words(fact)
         longer = [each for each in map(_words, facts[number + 1 :]) if each != words]
-        if not _is_contained(words, [*said, *longer]):
+        if not is_contained(words, [*said, *longer]):
             distinct.append(fact)
         said.append(words)
     return subtitle, "\n".join(lines).strip("\n"), distinct
@@ -395,7 +395,7 @@ def _words(text: str) -> str:
     return f" {' '.join(tokens(text))} "
 
 
-def _is_contained(words: str, texts: Iterable[str]) -> bool:
+def is_contained(words: str, texts: Iterable[str]) -> bool:
     """Whether a text contains these words. Texts without words are not compared."""
     return bool(words.strip()) and any(words in text for text in texts)
 

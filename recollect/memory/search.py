@@ -46,7 +46,7 @@ _MAX_WITHOUT_WORDS = 200
 """The most matches of each kind for a query without words."""
 
 
-def _have_match(parts: Sequence[Scope], node: Node) -> bool:
+def have_match(parts: Sequence[Scope], node: Node) -> bool:
     return any(part.store.satisfies(node, part.filter) for part in parts)
 
 
@@ -71,7 +71,7 @@ def search_concept(
     if options.mode == "text":
         literal_query = _literal_query(text, parts)
         if not literal_query:
-            return _without_text(text)
+            return without_text(text)
         text = literal_query
     query = resolve_ambiguity(
         as_period(parse_any_length(text, messages.store), options.now),
@@ -82,7 +82,7 @@ def search_concept(
     coverage = Coverage(store, parts[0].filter)
     results = DistinctResults(store, coverage, ConversationTexts(store, audience), options.limit)
     if not has_words(query):
-        return _search_without_words(query, parts, results)
+        return search_without_words(query, parts, results)
     return _ConceptSearch(meaning, query, parts, options).search(results)
 
 
@@ -94,22 +94,22 @@ def search_observations(
     if options.mode == "text":
         literal_query = _literal_query(text, [Scope.begin(store, filter_)])
         if not literal_query:
-            return _without_text(text)
+            return without_text(text)
         text = literal_query
     page = search(store, meaning, text, filter_, options)
-    hits = _observation_hits(store, page.hits)
+    hits = observation_hits(store, page.hits)
     if page.weak:
         note = page.note.replace(UNRELATED, "").strip()
         return MemoryResults("observations", note=note, nearest=hits[:NEAREST])
-    nearest = _observation_hits(store, page.nearest)
+    nearest = observation_hits(store, page.nearest)
     total = max(page.total, len(hits))
     note = page.note
     if not hits and not page.partial:
-        note = _note_without_observations(page, store, filter_)
+        note = note_without_observations(page, store, filter_)
     return MemoryResults("observations", hits, total, page.exact, note, nearest)
 
 
-def _note_without_observations(page: Page, store: ObservationStore, filter_: Filter) -> str:
+def note_without_observations(page: Page, store: ObservationStore, filter_: Filter) -> str:
     """Why there are no observations.
 
     If only those of some concepts or files were searched, others may have the words of the query.
@@ -123,7 +123,7 @@ def _note_without_observations(page: Page, store: ObservationStore, filter_: Fil
     return note_unknown_names(note, store, replace(filter_, roles=()))
 
 
-def _observation_hits(store: ObservationStore, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:
+def observation_hits(store: ObservationStore, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:
     keys = [store.keys[hit.conversation_id, hit.message_id] for hit in hits]
     by_key = observations_by_key(store, keys)
     return tuple(
@@ -170,16 +170,16 @@ def _literal_query(text: str, parts: Sequence[Scope]) -> str:
     if query.plain and has_token(query.rest):
         words = query.rest.split()
         fields = [word for word in text.split() if word not in words]
-        if _have_match(parts, Word(query.rest)):
+        if have_match(parts, Word(query.rest)):
             words = [query.rest]
         text = " ".join([*fields, *(f'"{word}"' for word in words)])
         query = parse_any_length(text, parts[0].store)
-    if query.node is not None and has_words(query) and not _have_match(parts, query.node):
+    if query.node is not None and has_words(query) and not have_match(parts, query.node):
         return ""
     return text
 
 
-def _without_text(query: str) -> MemoryResults:
+def without_text(query: str) -> MemoryResults:
     """No results for the mode "text"."""
     note = _NO_TEXT if len(query.split()) > 1 else ""
     return MemoryResults("observations", note=note)
@@ -224,7 +224,7 @@ class _ConceptSearch:
         if not hits:
             nearest = self._nearest(results)
             note = note_unknown_names(note, self._scope.store, *self._filters, subject="Nothing")
-        return MemoryResults(_kind(hits), hits, max(total, len(hits)), is_exact, note, nearest)
+        return MemoryResults(kind(hits), hits, max(total, len(hits)), is_exact, note, nearest)
 
     def _referring(self, ranking: Ranking) -> list[Match]:
         """What refers to the pull requests or issues of the query, best first.
@@ -240,7 +240,7 @@ class _ConceptSearch:
             for reference in references
             for pool in self._pools
             for candidate in pool.scope.store.find_substring(
-                reference, _without_tools(pool.scope.filter), _MAX_WITHOUT_WORDS, 0
+                reference, without_tools(pool.scope.filter), _MAX_WITHOUT_WORDS, 0
             ).candidates
             if reference in _REFERENCE.findall(candidate.content)
         ]
@@ -289,13 +289,13 @@ class _ConceptSearch:
         return results.hits()[:NEAREST]
 
 
-def _without_tools(filter_: Filter) -> Filter:
+def without_tools(filter_: Filter) -> Filter:
     if filter_.roles or filter_.kinds == (OBSERVATION,):
         return filter_
     return replace(filter_, roles=("user", "assistant"))
 
 
-def _search_without_words(
+def search_without_words(
     query: Query, parts: Sequence[Scope], results: DistinctResults
 ) -> MemoryResults:
     """Punctuation and fields are not ranked: observations come first, then exchanges."""
@@ -303,7 +303,7 @@ def _search_without_words(
     note = query.note
     totals = []
     for part in parts:
-        matches = _matches_without_words(query, part)
+        matches = matches_without_words(query, part)
         results.add([Match(candidate, 1.0, ()) for candidate in matches.candidates])
         totals.append(matches.total)
         is_exact = is_exact and matches.total == len(matches.candidates)
@@ -312,10 +312,10 @@ def _search_without_words(
             note = NOTE
     hits = results.hits()
     total = max(totals[0], results.observations) + results.exchanges
-    return MemoryResults(_kind(hits), hits, total, is_exact and results.is_exact, note)
+    return MemoryResults(kind(hits), hits, total, is_exact and results.is_exact, note)
 
 
-def _matches_without_words(query: Query, part: Scope) -> SubstringMatches:
+def matches_without_words(query: Query, part: Scope) -> SubstringMatches:
     literal = query.rest.strip()
     if literal:
         return part.store.find_substring(literal, part.filter, _MAX_WITHOUT_WORDS, 0)
@@ -324,7 +324,7 @@ def _matches_without_words(query: Query, part: Scope) -> SubstringMatches:
     return SubstringMatches(*part.store.newest(part.filter, _MAX_WITHOUT_WORDS, 0))
 
 
-def _kind(hits: Sequence[MemoryHit]) -> str:
+def kind(hits: Sequence[MemoryHit]) -> str:
     observations = sum(1 for hit in hits if isinstance(hit, ObservationHit))
     if observations == len(hits):
         return "observations"

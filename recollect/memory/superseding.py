@@ -59,7 +59,7 @@ _DECISION_WORDS = (
 
 
 @cache
-def _stop_words() -> frozenset[str]:
+def stop_words() -> frozenset[str]:
     return frozenset(indexable(word) for language in LATIN for word in language.stop_words)
 
 
@@ -185,24 +185,24 @@ def _topic(content: str) -> Topic:
     lines = [line for line in lines if not _DONE.match(line)]
     sentences = [sentence.text for line in lines for sentence in split_sentences(line)]
     changes = [sentence for sentence in sentences if CHANGE.is_in(sentence)]
-    return Topic(_topic_words(sentences), _topic_words(changes), files)
+    return Topic(topic_words(sentences), topic_words(changes), files)
 
 
 @cache
-def _terms_of_decisions() -> frozenset[str]:
+def terms_of_decisions() -> frozenset[str]:
     return frozenset(term for word in _DECISION_WORDS.split() for term in terms(word))
 
 
-def _topic_words(sentences: Iterable[str]) -> frozenset[str]:
+def topic_words(sentences: Iterable[str]) -> frozenset[str]:
     """The words that carry meaning. Unspaced text is split into pairs of characters."""
     result: set[str] = set()
     for sentence in sentences:
-        for word in words(sentence).all - _stop_words():
-            result.update(term for term in terms(word) if _is_word(term))
+        for word in words(sentence).all - stop_words():
+            result.update(term for term in terms(word) if is_word(term))
         for run in _UNSPACED.findall(sentence):
             result.update(map("".join, pairwise(run)))
-    return frozenset(result - _terms_of_decisions())
+    return frozenset(result - terms_of_decisions())
 
 
-def _is_word(word: str) -> bool:
+def is_word(word: str) -> bool:
     return len(word) > 2 and not word.isnumeric() and not _UNSPACED.search(word)

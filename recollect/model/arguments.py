@@ -59,7 +59,7 @@ def parse_moment(value: Moment, name: str, *, end: bool = False) -> datetime | N
 
 def parse_names(values: str | Iterable[str], name: str) -> tuple[str, ...]:
     """Convert one name, or several."""
-    names = (values,) if isinstance(values, str) else tuple(_iterate(values, name))
+    names = (values,) if isinstance(values, str) else tuple(iterate(values, name))
     if len(names) > _MOST_NAMES:
         raise InvalidInput(f"{name}: at most {_MOST_NAMES} values are accepted.")
     for value in names:
@@ -68,7 +68,7 @@ def parse_names(values: str | Iterable[str], name: str) -> tuple[str, ...]:
     return tuple(storable(value) for value in names)
 
 
-def _iterate(values: Iterable[str], name: str) -> Iterable[str]:
+def iterate(values: Iterable[str], name: str) -> Iterable[str]:
     if not isinstance(values, Iterable):
         raise InvalidInput(f"{name}: {truncate(repr(values), 80)} is neither a name nor a list.")
     return values
@@ -94,7 +94,7 @@ def require_choice(name: str, value: object, choices: Iterable[str]) -> None:
 def parse_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Convert one tag or several. Raises InvalidInput if there is none, or a blank one."""
     tags = parse_names(tags, "tags")
-    names = _names_of_tags(tags)
+    names = names_of_tags(tags)
     if not names:
         raise InvalidInput("tags: name at least one tag.")
     if len(names) < len(tags):
@@ -110,7 +110,7 @@ def require_text(value: str, name: str) -> None:
         raise InvalidInput(f"{name}: it must not be blank.")
 
 
-def _names_of_tags(tags: Iterable[str]) -> tuple[str, ...]:
+def names_of_tags(tags: Iterable[str]) -> tuple[str, ...]:
     names = (tag.strip() for tag in parse_names(tags, "tags"))
     return tuple(name for name in names if name)
 
@@ -134,7 +134,7 @@ def metadata_changes(
     if pinned is not None:
         changes["pinned"] = pinned or None
     if tags is not None:
-        changes["tags"] = list(dict.fromkeys(_names_of_tags(tags))) or None
+        changes["tags"] = list(dict.fromkeys(names_of_tags(tags))) or None
     return changes
 
 
@@ -157,7 +157,7 @@ def parse_message(message: Mapping[str, Any], tools: dict[str, str]) -> list[Pas
             raise InvalidInput(f"A message needs `{name}` as text, not {value!r}.")
     if has_human_only_values(fields.get("visibility") or ALL, {}):
         values["visibility"] = HUMAN_ONLY  # however it is spelled
-    _check_texts(values)
+    check_texts(values)
     for name in ("created_at", "updated_at"):
         values[name] = parse_moment(fields.get(name), name)
     for name in ("attachments", "citations"):
@@ -165,7 +165,7 @@ def parse_message(message: Mapping[str, Any], tools: dict[str, str]) -> list[Pas
         if not isinstance(value, list | tuple):
             raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not a list.")
         values[name] = tuple(value)
-    values["metadata"] = answer | _mapping("metadata", fields.get("metadata"))
+    values["metadata"] = answer | mapping("metadata", fields.get("metadata"))
     if is_marked_human_only(values["metadata"]):
         values["visibility"] = HUMAN_ONLY
     passages = message_passages(Passage(**{**values, "content": ""}), fields, tools)
@@ -175,7 +175,7 @@ def parse_message(message: Mapping[str, Any], tools: dict[str, str]) -> list[Pas
     return passages
 
 
-def _check_texts(fields: Mapping[str, Any]) -> None:
+def check_texts(fields: Mapping[str, Any]) -> None:
     """Raise InvalidInput if an optional field has a value that it cannot have."""
     for name in _OPTIONAL_TEXTS:
         value = fields.get(name)
@@ -185,7 +185,7 @@ def _check_texts(fields: Mapping[str, Any]) -> None:
         require_choice(name, fields.get(name, choices[0]), choices)
 
 
-def _mapping(name: str, value: Mapping[str, Json] | None) -> dict[str, Json]:
+def mapping(name: str, value: Mapping[str, Json] | None) -> dict[str, Json]:
     if value is not None and not isinstance(value, Mapping):
         raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not a mapping.")
     return dict(value or {})
@@ -254,21 +254,21 @@ def new_conversation(
         created_at=start,
         updated_at=max(times, default=start),
         passages=tuple(passages),
-        metadata=_mapping("metadata", metadata),
+        metadata=mapping("metadata", metadata),
     )
 
 
 def page_size(limit: int) -> int:
     """The size of a page, within what is allowed."""
-    return max(1, min(_whole_number(limit, "limit"), LIMITS.page_size))
+    return max(1, min(whole_number(limit, "limit"), LIMITS.page_size))
 
 
 def page_offset(offset: int) -> int:
     """The offset of a page, within what is allowed."""
-    return max(0, min(_whole_number(offset, "offset"), LIMITS.page_offset))
+    return max(0, min(whole_number(offset, "offset"), LIMITS.page_offset))
 
 
-def _whole_number(value: int, name: str) -> int:
+def whole_number(value: int, name: str) -> int:
     if not isinstance(value, int):
         raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is not a whole number.")
     return value

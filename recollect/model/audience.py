@@ -40,7 +40,7 @@ def is_human_only(message: Labelled) -> bool:
 
 def has_human_only_values(visibility: str, metadata: Mapping[str, Any]) -> bool:
     """Whether a message with this visibility and metadata is human-only."""
-    if visibility not in _USUAL_VISIBILITIES and _names_people(visibility):
+    if visibility not in _USUAL_VISIBILITIES and names_people(visibility):
         return True
     return is_marked_human_only(metadata)
 
@@ -65,14 +65,14 @@ def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
     if metadata.keys() <= _unmarked_names:
         return False
     for name, value in metadata.items():
-        normal_name = _normalize(name)
+        normal_name = normalize(name)
         if normal_name not in _MARKING_NAMES:
-            _remember_unmarked(name)
+            remember_unmarked(name)
             continue
         if normal_name == "humanonly":
-            is_marked = _normalize(value) not in _FALSE
+            is_marked = normalize(value) not in _FALSE
         else:
-            is_marked = _names_people(value)
+            is_marked = names_people(value)
         if is_marked:
             return True
     return False
@@ -86,7 +86,7 @@ _unmarked_names: set[str] = set()
 _MAX_UNMARKED_NAMES = 1_000
 
 
-def _remember_unmarked(name: str) -> None:
+def remember_unmarked(name: str) -> None:
     if len(_unmarked_names) < _MAX_UNMARKED_NAMES:
         _unmarked_names.add(name)
 
@@ -97,12 +97,12 @@ _FALSE = frozenset(("", "0", "0.0", "false", "no", "off", "none", "null", "[]", 
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 
-def _names_people(value: Any) -> bool:
+def names_people(value: Any) -> bool:
     """Whether a visibility or an audience consists only of people."""
     if isinstance(value, (list, tuple)):
-        return bool(value) and all(isinstance(v, str) and _names_people(v) for v in value)
-    return isinstance(value, str) and _normalize(value) in _PEOPLE
+        return bool(value) and all(isinstance(v, str) and names_people(v) for v in value)
+    return isinstance(value, str) and normalize(value) in _PEOPLE
 
 
-def _normalize(value: Any) -> str:
+def normalize(value: Any) -> str:
     return _SEPARATORS.sub("", str(value)).lower()

@@ -15,14 +15,14 @@ def authors_named(name: str, authors: Iterable[str]) -> tuple[str, ...]:
     authors = tuple(authors)
     folded = fold(name)
     same = tuple(author for author in authors if fold(author) == folded)
-    return same or tuple(author for author in authors if _is_part(name, author))
+    return same or tuple(author for author in authors if is_part(name, author))
 
 
-def _is_part(name: str, author: str) -> bool:
-    names = _spellings(author)
-    return all(any(word in n for word in _spellings(w) for n in names) for w in name.split())
+def is_part(name: str, author: str) -> bool:
+    names = spellings(author)
+    return all(any(word in n for word in spellings(w) for n in names) for w in name.split())
 
 
-def _spellings(name: str) -> set[str]:
+def spellings(name: str) -> set[str]:
     """A name as it is indexed, between spaces. A word may be several tokens: O'Brien, 田中."""
     return {f" {' '.join(tokens(spelling))} " for spelling in (name, transcribed(name))}

@@ -67,14 +67,14 @@ def as_lines(value: Json) -> str:
         return value
     if isinstance(value, dict):
         return "\n".join(
-            _line(key, item) for key, item in value.items() if not _is_encoded(key, value)
+            line(key, item) for key, item in value.items() if not is_encoded(key, value)
         )
     if isinstance(value, list):
         return "\n".join(as_lines(item) for item in value)
     return json.dumps(value, default=str)
 
 
-def _line(key: str, value: Json) -> str:
+def line(key: str, value: Json) -> str:
     if key in ("command", "cmd") and isinstance(value, list):
         return f"{key}: {' '.join(map(as_lines, value))}"
     text = as_lines(value)
@@ -82,7 +82,7 @@ def _line(key: str, value: Json) -> str:
     return f"{key}:{separator}{text}"
 
 
-def _is_encoded(key: str, parent: dict[str, Json]) -> bool:
+def is_encoded(key: str, parent: dict[str, Json]) -> bool:
     is_base64 = key == "data" and parent.get("type") == "base64"
     return is_base64 or key in ("base64", "encrypted_content")
 
@@ -245,7 +245,7 @@ class Call(NamedTuple):
 
 def calls_in(message: Mapping[str, Json]) -> list[Call]:
     """The calls of a message: in its content, or in fields of its own."""
-    return [_parse_call(as_mapping(block)) for block in _blocks(message) if _is_call(block)]
+    return [parse_call(as_mapping(block)) for block in _blocks(message) if is_call(block)]
 
 
 def _blocks(message: Mapping[str, Json]) -> list[Json]:
@@ -269,11 +269,11 @@ def _blocks(message: Mapping[str, Json]) -> list[Json]:
     return blocks + [{**call, "type": "tool_use"} for call in calls]
 
 
-def _is_call(block: Json) -> bool:
+def is_call(block: Json) -> bool:
     return as_text(as_mapping(block).get("type")).endswith("tool_use")
 
 
-def _parse_call(call: Mapping[str, Json]) -> Call:
+def parse_call(call: Mapping[str, Json]) -> Call:
     inner = as_mapping(call.get("function")) or as_mapping(call.get("custom")) or call
     arguments = inner.get("arguments", inner.get("input", ""))
     if not isinstance(arguments, str):
@@ -310,8 +310,8 @@ def _step(block: Mapping[str, Json], role: str, tools: dict[str, str]) -> list[P
     if type_.endswith("thinking"):
         thoughts = as_text(block.get("thinking"))
         return [Passage("", role, thoughts, type="thinking")] if thoughts.strip() else []
-    if _is_call(block):
-        return [_call(_parse_call(block), tools)]
+    if is_call(block):
+        return [_call(parse_call(block), tools)]
     if type_.endswith("tool_result"):
         return [_result(as_text(block.get("tool_use_id")), block, tools)]
     return None
@@ -434,7 +434,7 @@ def chat_messages(items: Iterable[Json]) -> list[Json]:
     """
     messages: list[Json] = []
     for item in items:
-        message = _chat_message(as_mapping(item))
+        message = chat_message(as_mapping(item))
         if message.get("role") == "assistant" and messages and messages[-1]["role"] == "assistant":
             blocks = messages[-1]["content"]
             messages[-1] |= {**message, "content": blocks}
@@ -444,7 +444,7 @@ def chat_messages(items: Iterable[Json]) -> list[Json]:
     return messages
 
 
-def _chat_message(item: Mapping[str, Json]) -> dict[str, Json]:
+def chat_message(item: Mapping[str, Json]) -> dict[str, Json]:
     """An item as a message; empty if it has nothing to read."""
     type_ = as_text(item.get("type"))
     call = as_text(item.get("call_id")) or as_text(item.get("id"))

@@ -200,16 +200,16 @@ def places(
     Parents come before children, and siblings keep their order. If a parent is missing or part of a
     cycle, its child becomes a root. Without a valid `head`, the newest leaf is the head.
     """
-    if _is_chain(passages, head):
+    if is_chain(passages, head):
         return passages[-1].id, [(n, True) for n in range(len(passages))]
     at = {p.id: n for n, p in enumerate(passages)}
     parent = {p.id: p.parent if p.parent in at else None for p in passages}
-    _cut_cycles(parent)
+    cut_cycles(parent)
     children: dict[str | None, list[str]] = {}
     for passage in passages:
         children.setdefault(parent[passage.id], []).append(passage.id)
     if head not in at:
-        head = _newest_leaf(passages, children)
+        head = newest_leaf(passages, children)
     path = set()
     walk = head
     while walk is not None:
@@ -217,11 +217,11 @@ def places(
         walk = parent[walk]
     linked = len(children) > 1
     branched = any(len(c) > 1 for p, c in children.items() if p is not None)
-    order = list(at) if not branched and _in_order(passages, parent) else _depth_first(children)
+    order = list(at) if not branched and in_order(passages, parent) else depth_first(children)
     return head, [(at[i], i in path or not linked) for i in order]
 
 
-def _is_chain(passages: Sequence[Passage], head: str | None) -> bool:
+def is_chain(passages: Sequence[Passage], head: str | None) -> bool:
     """Whether each passage answers the one before it, as in most conversations."""
     above = None
     for passage in passages:
@@ -231,7 +231,7 @@ def _is_chain(passages: Sequence[Passage], head: str | None) -> bool:
     return above is not None and head in (None, above)
 
 
-def _cut_cycles(parent: dict[str, str | None]) -> None:
+def cut_cycles(parent: dict[str, str | None]) -> None:
     safe: set[str] = set()
     for start in parent:
         trail: set[str] = set()
@@ -245,7 +245,7 @@ def _cut_cycles(parent: dict[str, str | None]) -> None:
         safe |= trail
 
 
-def _newest_leaf(
+def newest_leaf(
     passages: Sequence[Passage], children: Mapping[str | None, list[str]]
 ) -> str | None:
     leaves = [
@@ -256,7 +256,7 @@ def _newest_leaf(
     return max(leaves)[2] if leaves else None
 
 
-def _in_order(passages: Sequence[Passage], parent: Mapping[str, str | None]) -> bool:
+def in_order(passages: Sequence[Passage], parent: Mapping[str, str | None]) -> bool:
     seen: set[str | None] = {None}
     for passage in passages:
         if parent[passage.id] not in seen:
@@ -265,7 +265,7 @@ def _in_order(passages: Sequence[Passage], parent: Mapping[str, str | None]) -> 
     return True
 
 
-def _depth_first(children: Mapping[str | None, list[str]]) -> list[str]:
+def depth_first(children: Mapping[str | None, list[str]]) -> list[str]:
     order: list[str] = []
     stack = list(reversed(children.get(None, [])))
     while stack:

@@ -74,15 +74,15 @@ def message_shape(passage: Passage, conversation_id: str) -> dict[str, Json]:
 
 def export_shape(document: Document) -> dict[str, Json]:
     """The whole document, with its messages."""
-    conversation = _without_defaults(_conversation_fields(document), _CONVERSATION_DEFAULTS)
+    conversation = without_defaults(conversation_fields(document), _CONVERSATION_DEFAULTS)
     conversation["messages"] = [
-        _without_defaults(_message_fields(passage, conversation["id"]), _MESSAGE_DEFAULTS)
+        without_defaults(message_fields(passage, conversation["id"]), _MESSAGE_DEFAULTS)
         for passage in document.passages
     ]
     return conversation
 
 
-def _conversation_fields(document: Document) -> dict[str, Json]:
+def conversation_fields(document: Document) -> dict[str, Json]:
     return conversation_shape(document) | {
         "metadata": dict(document.metadata),
         "source": document.source,
@@ -94,7 +94,7 @@ def _conversation_fields(document: Document) -> dict[str, Json]:
     }
 
 
-def _message_fields(passage: Passage, conversation_id: str) -> dict[str, Json]:
+def message_fields(passage: Passage, conversation_id: str) -> dict[str, Json]:
     # The parent is always written: messages without one are read as a plain sequence.
     return message_shape(passage, conversation_id) | {
         "parent_id": passage.parent,
@@ -107,7 +107,7 @@ def _message_fields(passage: Passage, conversation_id: str) -> dict[str, Json]:
     }
 
 
-def _without_defaults(fields: dict[str, Json], defaults: dict[str, Json]) -> dict[str, Json]:
+def without_defaults(fields: dict[str, Json], defaults: dict[str, Json]) -> dict[str, Json]:
     return {
         name: value
         for name, value in fields.items()
@@ -115,5 +115,5 @@ def _without_defaults(fields: dict[str, Json], defaults: dict[str, Json]) -> dic
     }
 
 
-CONVERSATION_FIELDS = frozenset({*_conversation_fields(Document("", "")), "messages"})
-MESSAGE_FIELDS = frozenset(_message_fields(Passage("", None, ""), ""))
+CONVERSATION_FIELDS = frozenset({*conversation_fields(Document("", "")), "messages"})
+MESSAGE_FIELDS = frozenset(message_fields(Passage("", None, ""), ""))

@@ -68,12 +68,12 @@ class Selection(NamedTuple):
         values["conversations"] = tuple(map(identifier, values.get("conversations", ())))
         selection = cls(
             messages=tuple(map(identifier, parse_names(messages, "messages"))),
-            first=_parse_id(first, "first message"),
-            last=_parse_id(last, "last message"),
+            first=parse_id(first, "first message"),
+            last=parse_id(last, "last message"),
             after=parse_moment(after, "after"),
             before=parse_moment(before, "before", end=True),
-            text=_require_text(text, "text").strip(),
-            pattern=_require_text(pattern, "pattern"),
+            text=require_text(text, "text").strip(),
+            pattern=require_text(pattern, "pattern"),
             **values,
         )
         selection.validate()
@@ -96,7 +96,7 @@ class Selection(NamedTuple):
             raise InvalidInput("A span needs both its first and its last message.")
         if max(len(self.text), len(self.pattern)) > _PATTERN_CHARACTERS:
             raise InvalidInput(f"A text or pattern has at most {_PATTERN_CHARACTERS} characters.")
-        _require_kinds(self.kinds)
+        require_kinds(self.kinds)
 
     @property
     def has_named_messages(self) -> bool:
@@ -120,13 +120,13 @@ class Selection(NamedTuple):
 _NAME_FIELDS = ("conversations", "projects", "sources", "kinds")
 
 
-def _parse_id(id: str | None, name: str) -> str | None:
+def parse_id(id: str | None, name: str) -> str | None:
     if id is None:
         return None
-    return identifier(_require_text(id, name))
+    return identifier(require_text(id, name))
 
 
-def _require_text(text: str | None, name: str) -> str:
+def require_text(text: str | None, name: str) -> str:
     """The text, which must not be blank; empty for None."""
     if text is None:
         return ""
@@ -137,7 +137,7 @@ def _require_text(text: str | None, name: str) -> str:
     return text
 
 
-def _require_kinds(kinds: Sequence[str]) -> None:
+def require_kinds(kinds: Sequence[str]) -> None:
     for kind in kinds:
         if kind not in KINDS:
             raise InvalidInput(f"There is no kind {kind!r}. Use {', '.join(KINDS)}.")

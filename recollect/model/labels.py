@@ -40,12 +40,12 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})  # categories of characte
 def readable_title(title: str) -> str:
     """A title without the colours of a terminal; empty if nothing of it can be seen."""
     readable = without_terminal_codes(title)
-    if _is_visible(readable):
+    if is_visible(readable):
         return readable
     return ""
 
 
-def _is_visible(text: str) -> bool:
+def is_visible(text: str) -> bool:
     return any(unicodedata.category(character) not in _INVISIBLE for character in text)
 
 
@@ -55,7 +55,7 @@ def label_of(passages: Iterable[Passage]) -> str:
     Everybody may see a label, so human-only messages are left out.
     """
     visible = [p for p in passages if p.visibility == ALL and not is_human_only(p)]
-    messages = [p for p in visible if p.type == "message" and _is_visible(p.content)]
+    messages = [p for p in visible if p.type == "message" and is_visible(p.content)]
     prompts = [p for p in messages if p.role == "user"]
     questions = [p for p in prompts if not _GREETING.fullmatch(p.content.strip()[:40])]
     for passage in questions or prompts or messages:
@@ -71,7 +71,7 @@ def first_words(text: str) -> str:
     start = without_terminal_codes(storable(text[: 20 * LABEL_LENGTH]))
     prose = _CODE_BLOCK.sub("", start)
     line = ""
-    for candidate in (_without_markdown(prose), _without_markdown(start), start):
+    for candidate in (without_markdown(prose), without_markdown(start), start):
         line = line or " ".join(candidate.split())
     if len(line) <= LABEL_LENGTH:
         return line
@@ -81,7 +81,7 @@ def first_words(text: str) -> str:
     return line[:end] + "…"
 
 
-def _without_markdown(text: str) -> str:
+def without_markdown(text: str) -> str:
     for pattern, replacement in (
         (_FENCE, ""),
         (_LINE_MARK, ""),

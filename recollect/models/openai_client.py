@@ -47,7 +47,7 @@ class StatusError(RecollectError):
         self.detail = detail
         """The server's own error message; may be empty."""
         self.location = headers.get("Location", "")
-        self.retry_after = _parse_retry_after(headers.get("Retry-After"))
+        self.retry_after = parse_retry_after(headers.get("Retry-After"))
 
 
 class ConnectionFailed(RecollectError):
@@ -84,7 +84,7 @@ class Server:
             is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
         except ValueError:
             is_valid = False
-        if not is_valid or not _is_plain(address):
+        if not is_valid or not is_plain(address):
             raise InvalidInput(
                 f"{setting} is not an http(s) address. Use one like "
                 "http://127.0.0.1:11434/v1#model."
@@ -96,7 +96,7 @@ class Server:
         path = parts.path.rstrip("/").removesuffix(endpoint)
         server = cls(parts._replace(path=path), (key or "").strip() or None)
         # http.client shows an invalid header value in its error message, so keys are checked first.
-        if server.key and not _is_plain(server.key):
+        if server.key and not is_plain(server.key):
             raise InvalidInput(
                 f"{setting}_KEY is not a valid key: it contains a space, a line break or another "
                 "character that keys cannot have."
@@ -181,7 +181,7 @@ class Server:
         return StatusError(self.name, error.code, self.describe(error_message(text)), error.headers)
 
 
-def _is_plain(text: str) -> bool:
+def is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable() and " " not in text
 
 
@@ -203,7 +203,7 @@ def error_message(text: str) -> str:
     return value if isinstance(value, str) else text
 
 
-def _parse_retry_after(value: str | None) -> float | None:
+def parse_retry_after(value: str | None) -> float | None:
     """The seconds of a Retry-After header, which is a number or a date."""
     if value is None:
         return None

@@ -106,13 +106,13 @@ def fold(text: str) -> bytes:
         return text.encode()
     others = non_ascii_characters(text)
     if len(others) > _MAX_REPLACED_SINGLY:
-        return _NON_ASCII.sub(_fold_run, text).encode()
+        return _NON_ASCII.sub(fold_run, text).encode()
     for character in others:
         text = text.replace(character, _FOLDED_CHARACTERS[ord(character)])
     return text.encode()
 
 
-def _fold_run(run: re.Match[str]) -> str:
+def fold_run(run: re.Match[str]) -> str:
     return run[0].translate(_FOLDED_CHARACTERS)
 
 
@@ -123,14 +123,14 @@ class _CharacterFolding(dict[int, str]):
         if len(self) >= MAX_CACHED:
             self.clear()
         characters = unicodedata.normalize("NFD", chr(code)).lower()
-        self[code] = folded = "".join(map(_fold_character, characters))
+        self[code] = folded = "".join(map(fold_character, characters))
         return folded
 
 
 _FOLDED_CHARACTERS = _CharacterFolding()
 
 
-def _fold_character(character: str) -> str:
+def fold_character(character: str) -> str:
     category = unicodedata.category(character)
     if character.isspace() or (category == "Cc" and character.isascii()):
         return " "
@@ -147,13 +147,13 @@ _SYMBOLS = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _OTHER_THAN_SYMBOLS = bytes(set(range(256)) - set(_SYMBOLS))
 
 
-def _lower_or_space(code: int) -> int:
+def lower_or_space(code: int) -> int:
     if code < 128 and not chr(code).isalnum():
         return 0x20
     return ord(bytes([code]).lower())
 
 
-_WORD_BYTES = bytes(map(_lower_or_space, range(256)))
+_WORD_BYTES = bytes(map(lower_or_space, range(256)))
 
 
 class Bags(NamedTuple):

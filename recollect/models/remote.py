@@ -56,7 +56,7 @@ def _wait(seconds: float, stop: Stop) -> None:
         time.sleep(min(LONGEST_PAUSE, max(end - time.monotonic(), 0.0)))
 
 
-def _run_until(stop: Stop, work: Callable[[], bytes]) -> bytes:
+def run_until(stop: Stop, work: Callable[[], bytes]) -> bytes:
     """The result of `work`. If indexing should stop, nobody waits for it any longer."""
     if stop is never_stop:
         return work()
@@ -123,7 +123,7 @@ class RemoteModel:
         self, texts: Sequence[str], policy: RetryPolicy, stop: Stop = never_stop
     ) -> NDArray[np.float32]:
         batches = [
-            (rows, self._request([_clean(texts[row]) for row in rows], policy, stop))
+            (rows, self._request([clean(texts[row]) for row in rows], policy, stop))
             for rows in _batches(texts)
         ]
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
@@ -156,7 +156,7 @@ class RemoteModel:
         for tries_left in reversed(range(policy.tries)):
             require_running(stop)
             try:
-                return _run_until(stop, lambda: self._send(body))
+                return run_until(stop, lambda: self._send(body))
             except _TemporaryFailure as failure:
                 seconds = pause if failure.retry_after is None else failure.retry_after
                 note = ""
@@ -211,7 +211,7 @@ class RemoteModel:
     def _parse(self, response: bytes, count: int) -> NDArray[np.float64]:
         """The vectors in a response, in the order of the texts."""
         try:
-            vectors = np.array(_embeddings(response, count), dtype=np.float64)
+            vectors = np.array(embeddings(response, count), dtype=np.float64)
         except (
             ArithmeticError,
             AttributeError,
@@ -258,11 +258,11 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
         yield batch
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     return storable(text.lstrip()[:LONGEST_TEXT])
 
 
-def _embeddings(response: bytes, count: int) -> list[Any]:
+def embeddings(response: bytes, count: int) -> list[Any]:
     """The embeddings of a response in order. Raises ValueError and others if it is not valid."""
     record = json.loads(response)
     if record.get("error"):
@@ -271,10 +271,10 @@ def _embeddings(response: bytes, count: int) -> list[Any]:
     order = [item.get("index", row) for row, item in enumerate(items)]
     if sorted(order) != list(range(count)):
         raise ValueError(f"{len(items)} vectors for {count} texts, or not one for each")
-    return [_decode_vector(items[order.index(row)]["embedding"]) for row in range(count)]
+    return [decode_vector(items[order.index(row)]["embedding"]) for row in range(count)]
 
 
-def _decode_vector(value: Any) -> Any:
+def decode_vector(value: Any) -> Any:
     """A vector is a list of numbers, or little-endian 32-bit floats in base64."""
     if not isinstance(value, str):
         return value

@@ -84,11 +84,11 @@ def best_window(text: str, pattern: re.Pattern[str] | None, size: int) -> str:
             break
     if not matches:
         return text[:size]
-    first, last = _densest(matches, size)
+    first, last = densest(matches, size)
     return text[_start(text, first, last, size) :][:size]
 
 
-def _densest(matches: Sequence[tuple[int, int | None]], size: int) -> tuple[int, int]:
+def densest(matches: Sequence[tuple[int, int | None]], size: int) -> tuple[int, int]:
     """The first and last position of the run of matches with the most different words."""
     best = (0, 0)
     bounds = (matches[0][0], matches[0][0])
@@ -183,15 +183,15 @@ class _Layer:
     def __call__(self, rows: Floats, bounds: Sequence[tuple[int, int]], only_first: bool) -> Floats:
         """`only_first`: return the first piece of each passage only."""
         mixed = self._mix(rows)
-        parts = [_attend(mixed[start:end], only_first) for start, end in bounds]
+        parts = [attend(mixed[start:end], only_first) for start, end in bounds]
         if only_first:
             rows = rows[[start for start, _ in bounds]]
-        rows = _normalize(rows + self._out(np.concatenate(parts)), self._out_norm)
-        change = self._down(_activate(self._up(rows)))
-        return _normalize(rows + change, self._down_norm)
+        rows = normalize(rows + self._out(np.concatenate(parts)), self._out_norm)
+        change = self._down(activate(self._up(rows)))
+        return normalize(rows + change, self._down_norm)
 
 
-def _attend(mixed: Floats, only_first: bool) -> Floats:
+def attend(mixed: Floats, only_first: bool) -> Floats:
     """Attention within one passage. Each row has a query, a key and a value per head."""
     parts = mixed.reshape(len(mixed), 3, HEADS, -1).transpose(1, 2, 0, 3)
     query, key, value = parts[0], parts[1], parts[2]
@@ -206,7 +206,7 @@ def _attend(mixed: Floats, only_first: bool) -> Floats:
     return result
 
 
-def _normalize(rows: Floats, scale_and_shift: Floats) -> Floats:
+def normalize(rows: Floats, scale_and_shift: Floats) -> Floats:
     rows = rows - rows.mean(axis=1, keepdims=True)
     variance = (rows * rows).mean(axis=1, keepdims=True)
     rows /= np.sqrt(variance + 1e-12)
@@ -215,7 +215,7 @@ def _normalize(rows: Floats, scale_and_shift: Floats) -> Floats:
     return rows
 
 
-def _activate(rows: Floats) -> Floats:
+def activate(rows: Floats) -> Floats:
     """Close to GELU, at a fraction of its cost."""
     gates = rows * 0.3
     gates += 0.5
@@ -266,7 +266,7 @@ class Reranker:
         return scores
 
     def _score(self, inputs: Sequence[tuple[list[int], int]]) -> list[float]:
-        rows = _normalize(np.concatenate([self._embed(*each) for each in inputs]), self._norm)
+        rows = normalize(np.concatenate([self._embed(*each) for each in inputs]), self._norm)
         ends = list(accumulate(len(pieces) for pieces, _ in inputs))
         bounds = list(zip([0, *ends[:-1]], ends, strict=True))
         for layer in self._layers:

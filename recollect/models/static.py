@@ -87,7 +87,7 @@ def default_table() -> tuple[Table, Pieces]:
 
 
 @cache
-def _default_counter() -> PieceCounter:
+def default_counter() -> PieceCounter:
     table, pieces = default_table()
     return PieceCounter(pieces, len(table.pieces))
 
@@ -121,7 +121,7 @@ class Counts(NamedTuple):
         size = len(default_table()[0].pieces)
         counts = np.zeros(size, np.uint32)
         documents = 0
-        for bags in _default_counter().count(texts):
+        for bags in default_counter().count(texts):
             documents += len(bags.ends)
             counts += np.bincount(bags.pieces, minlength=size).astype(np.uint32)
         return cls(documents, counts)
@@ -148,12 +148,12 @@ class Counts(NamedTuple):
         return self.documents.to_bytes(8, "little") + self.pieces.astype("<u4").tobytes()
 
 
-def _default_weights(count: int) -> Vector:
+def default_weights(count: int) -> Vector:
     """Weights without a library: pieces later in the vocabulary are rarer."""
     return np.log1p(np.maximum(np.arange(count) - PLACEHOLDERS, 1)).astype(np.float32)
 
 
-def _groups(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+def groups(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The first text and the end of as many texts as are decoded together; at least one text."""
     text = start = 0
     while text < len(ends):
@@ -180,7 +180,7 @@ class StaticModel:
         self._codes = table.codes
         if counts is None:
             self.version = table.version
-            self._weights = _default_weights(len(table.pieces))
+            self._weights = default_weights(len(table.pieces))
             self._scales = table.scales * self._weights
             self._zero = np.zeros(DIMENSIONS, np.float32)
             return
@@ -198,7 +198,7 @@ class StaticModel:
         """
         vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
         start = 0
-        for bags in _default_counter().count(texts):
+        for bags in default_counter().count(texts):
             end = start + len(bags.ends)
             self._compute(bags, vectors[start:end])
             start = end
@@ -222,7 +222,7 @@ class StaticModel:
         pieces = bags.pieces.astype(np.intp)
         rows = np.empty((min(ROWS, len(pieces)), DIMENSIONS), np.float32)
         start = 0
-        for text, following in _groups(bags.ends):
+        for text, following in groups(bags.ends):
             end = bags.ends[following - 1]
             if end - start > ROWS:
                 self._add_long(scales[start:end], pieces[start:end], rows, vectors[text])

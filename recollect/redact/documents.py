@@ -26,8 +26,8 @@ def redact_document(document: Document) -> tuple[Document, SecretCounts]:
     else:  # chunks of a text, or chunks of fields
         passages = []
         for _, chunks in groupby(document.passages, key=lambda passage: passage.role):
-            passages += _redact_chunks(list(chunks), counts)
-    title = _redact_title(document, passages, counts)
+            passages += redact_chunks(list(chunks), counts)
+    title = redact_title(document, passages, counts)
     metadata = redact_value(document.metadata, counts)
     if not counts:
         return document, counts
@@ -38,10 +38,10 @@ def redact_document(document: Document) -> tuple[Document, SecretCounts]:
 def redact_passage(passage: Passage, counts: SecretCounts) -> Passage:
     content, secrets = redact_text(passage.content)
     counts.update(secrets)
-    return _with_content(passage, content, counts)
+    return with_content(passage, content, counts)
 
 
-def _with_content(passage: Passage, content: str, counts: SecretCounts) -> Passage:
+def with_content(passage: Passage, content: str, counts: SecretCounts) -> Passage:
     """The passage with a clean content, its other fields redacted."""
     clean = passage._replace(
         content=content,
@@ -63,7 +63,7 @@ def _with_content(passage: Passage, content: str, counts: SecretCounts) -> Passa
 # -- chunks ------------------------------------------------------------------
 
 
-def _redact_chunks(chunks: Sequence[Passage], counts: SecretCounts) -> list[Passage]:
+def redact_chunks(chunks: Sequence[Passage], counts: SecretCounts) -> list[Passage]:
     """Redact the chunks of one text together, because a secret may be in several."""
     cuts = [_cuts(chunk) for chunk in chunks]
     pieces = [
@@ -74,13 +74,13 @@ def _redact_chunks(chunks: Sequence[Passage], counts: SecretCounts) -> list[Pass
     clean_pieces, secrets = redact_parts(pieces)
     counts.update(secrets)
     if not secrets:
-        return [_with_content(chunk, chunk.content, counts) for chunk in chunks]
+        return [with_content(chunk, chunk.content, counts) for chunk in chunks]
     remaining = iter(clean_pieces)
     passages: list[Passage] = []
     start = 0
     for chunk, positions in zip(chunks, cuts, strict=True):
         chunk_pieces = [next(remaining) for _ in pairwise(positions)]
-        passages.append(_redacted_chunk(chunk, chunk_pieces, start, counts))
+        passages.append(redacted_chunk(chunk, chunk_pieces, start, counts))
         start += sum(map(len, chunk_pieces))
     return passages
 
@@ -93,7 +93,7 @@ def _cuts(chunk: Passage) -> list[int]:
     return [0, *(min(position, length) for position in positions), length]
 
 
-def _redacted_chunk(chunk: Passage, pieces: list[str], start: int, counts: SecretCounts) -> Passage:
+def redacted_chunk(chunk: Passage, pieces: list[str], start: int, counts: SecretCounts) -> Passage:
     content = "".join(pieces)
     metadata: dict[str, Any] = dict(chunk.metadata)
     if "start" in metadata and "end" in metadata:
@@ -105,28 +105,28 @@ def _redacted_chunk(chunk: Passage, pieces: list[str], start: int, counts: Secre
         ]
     elif metadata.get("page_breaks"):
         metadata["page_breaks"] = list(positions)
-    return _with_content(chunk._replace(metadata=metadata), content, counts)
+    return with_content(chunk._replace(metadata=metadata), content, counts)
 
 
 # -- titles ------------------------------------------------------------------
 
 
-def _redact_title(document: Document, passages: Sequence[Passage], counts: SecretCounts) -> str:
+def redact_title(document: Document, passages: Sequence[Passage], counts: SecretCounts) -> str:
     """The clean title. It may be the beginning of a message, cut off inside a secret."""
     title, secrets = redact_text(document.title)
     counts.update(secrets)
     beginning = title.rstrip("….")
     if not beginning:
         return title
-    for original, clean in _changed_passages(document.passages, passages):
-        if _first_words(original.content, title).startswith(beginning):
-            words = _first_words(clean.content, title)
+    for original, clean in changed_passages(document.passages, passages):
+        if first_words(original.content, title).startswith(beginning):
+            words = first_words(clean.content, title)
             if not words.startswith(beginning):
                 return words[: len(title)]
     return title
 
 
-def _changed_passages(
+def changed_passages(
     originals: Sequence[Passage], passages: Sequence[Passage]
 ) -> Iterator[tuple[Passage, Passage]]:
     for original, clean in zip(originals[:_TITLE_PASSAGES], passages, strict=False):
@@ -134,6 +134,6 @@ def _changed_passages(
             yield original, clean
 
 
-def _first_words(content: str, title: str) -> str:
+def first_words(content: str, title: str) -> str:
     """The beginning of a message on one line, as titles are made from it."""
     return " ".join(content[: 4 * len(title) + 1_000].split())

@@ -106,26 +106,26 @@ class Instruction(NamedTuple):
 
 def find_instructions(text: str) -> list[Instruction]:
     """The instructions in a text that are aimed at agents, in order, without quoted examples."""
-    findings = list(_hidden_characters(text))
-    findings += _written(text)
-    findings += _encoded(text)
+    findings = list(hidden_characters(text))
+    findings += written(text)
+    findings += encoded(text)
     return sorted(findings, key=lambda finding: finding.start)
 
 
-def _written(text: str) -> Iterator[Instruction]:
+def written(text: str) -> Iterator[Instruction]:
     data = text.encode("utf-8", "replace")
     kinds = list(_RULES)
-    for index in _rule_set().Match(data) or ():
+    for index in rule_set().Match(data) or ():
         kind = kinds[index]
         for match in compile_re2(_RULES[kind], ignore_case=True).finditer(data):
             start = len(data[: match.start()].decode("utf-8", "ignore"))
             end = start + len(match.group().decode("utf-8", "replace"))
-            if kind in _HIDING_KINDS or not _is_discussed(text, start, end):
+            if kind in _HIDING_KINDS or not is_discussed(text, start, end):
                 yield Instruction(kind, start, end)
                 break  # one finding of each kind is enough
 
 
-def _is_discussed(text: str, start: int, end: int) -> bool:
+def is_discussed(text: str, start: int, end: int) -> bool:
     """Whether a match is quoted, or near words that people use to talk about attacks."""
     before = text[max(0, start - 2) : start].rstrip()
     if before and before[-1] in _QUOTES:
@@ -137,7 +137,7 @@ def _is_discussed(text: str, start: int, end: int) -> bool:
     )
 
 
-def _hidden_characters(text: str) -> Iterator[Instruction]:
+def hidden_characters(text: str) -> Iterator[Instruction]:
     if text.isascii():
         return
     tags = _TAGS.search(_FLAG.sub(lambda match: " " * len(match.group()), text))
@@ -152,18 +152,18 @@ def _hidden_characters(text: str) -> Iterator[Instruction]:
         yield Instruction("zero-width text", *zero_width.span())
 
 
-def _encoded(text: str) -> Iterator[Instruction]:
+def encoded(text: str) -> Iterator[Instruction]:
     """Base64 of text that has an instruction itself."""
     for number, match in enumerate(_ENCODED.finditer(text)):
         if number == _MAX_ENCODED:
             return
-        decoded = _decode(match.group())
-        if decoded and any(_written(decoded)):
+        decoded = decode(match.group())
+        if decoded and any(written(decoded)):
             yield Instruction("encoded", *match.span(), decoded)
             return
 
 
-def _decode(text: str) -> str:
+def decode(text: str) -> str:
     body = text.rstrip("=")
     body = body[: len(body) - len(body) % 4]
     try:
@@ -173,5 +173,5 @@ def _decode(text: str) -> str:
 
 
 @cache
-def _rule_set() -> Any:
+def rule_set() -> Any:
     return automaton(_RULES.values())

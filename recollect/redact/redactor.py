@@ -56,7 +56,7 @@ def redact_parts(texts: Sequence[str]) -> tuple[list[str], SecretCounts]:
         if not spans:
             break
         counts.update(kind for _, _, kind in spans)
-        parts = _replace_spans(parts, spans)
+        parts = replace_spans(parts, spans)
     if not counts:
         return list(texts), counts
     return [part.decode("utf-8", "surrogatepass") for part in parts], counts
@@ -68,7 +68,7 @@ def redact_value(value: Any, counts: SecretCounts, name: str = "") -> Any:
     A text may be a secret because of its `name`: {"api_key": "…"}.
     """
     if isinstance(value, str):
-        return _redact_named(value, name, counts)
+        return redact_named(value, name, counts)
     if isinstance(value, Mapping):
         clean = {key: redact_value(item, counts, str(key)) for key, item in value.items()}
         return value if all(clean[key] is item for key, item in value.items()) else clean
@@ -80,7 +80,7 @@ def redact_value(value: Any, counts: SecretCounts, name: str = "") -> Any:
     return value
 
 
-def _redact_named(text: str, name: str, counts: SecretCounts) -> str:
+def redact_named(text: str, name: str, counts: SecretCounts) -> str:
     clean, secrets = redact_text(text)
     counts.update(secrets)
     if len(clean) > _NAMED_CHARACTERS or not _SECRET_NAME.search(name):
@@ -95,7 +95,7 @@ def _redact_named(text: str, name: str, counts: SecretCounts) -> str:
     return assignment[len(prefix) : -1]
 
 
-def _replace_spans(parts: Sequence[bytes], spans: Iterable[Span]) -> list[bytes]:
+def replace_spans(parts: Sequence[bytes], spans: Iterable[Span]) -> list[bytes]:
     """The parts of a text with marks in the place of the spans, which are sorted and disjoint."""
     replaced: list[bytes] = []
     remaining = iter((*spans, None))
@@ -129,9 +129,9 @@ def find_secrets(text: bytes) -> list[Span]:
     The output of programs may have colours before, after or inside a secret. So it is searched
     with the codes as spaces, and without them.
     """
-    codes = _terminal_codes(text)
+    codes = terminal_codes(text)
     if not codes:
-        return _match_rules(text)
+        return match_rules(text)
     bounds = [0, *(place for span in codes for place in span), len(text)]
     # Texts and codes in turn.
     parts = [text[start:end] for start, end in pairwise(bounds)]
@@ -144,12 +144,12 @@ def find_secrets(text: bytes) -> list[Span]:
         number = min(bisect(ends, position), len(ends) - 1)
         return bounds[2 * number + 1] - (ends[number] - position)
 
-    spans = _match_rules(b"".join(parts))
-    spans += [(place(start), place(end - 1) + 1, kind) for start, end, kind in _match_rules(joined)]
-    return _merge_overlaps(spans)
+    spans = match_rules(b"".join(parts))
+    spans += [(place(start), place(end - 1) + 1, kind) for start, end, kind in match_rules(joined)]
+    return merge_overlaps(spans)
 
 
-def _terminal_codes(text: bytes) -> list[tuple[int, int]]:
+def terminal_codes(text: bytes) -> list[tuple[int, int]]:
     """Where the codes of a terminal start and end, in bytes."""
     if not any(start in text for start in _CODE_STARTS):
         return []
@@ -164,16 +164,16 @@ def _terminal_codes(text: bytes) -> list[tuple[int, int]]:
     return spans
 
 
-def _match_rules(text: bytes) -> list[Span]:
+def match_rules(text: bytes) -> list[Span]:
     """The secrets in a text without terminal codes, in order and without overlaps."""
-    keywords, rules_of_keywords = _rule_set()
+    keywords, rules_of_keywords = rule_set()
     rules = {
         id(rule): rule for index in keywords.Match(text) or () for rule in rules_of_keywords[index]
     }
-    return _merge_overlaps([span for rule in rules.values() for span in rule.find(text)])
+    return merge_overlaps([span for rule in rules.values() for span in rule.find(text)])
 
 
-def _merge_overlaps(spans: list[Span]) -> list[Span]:
+def merge_overlaps(spans: list[Span]) -> list[Span]:
     """Merge overlapping spans into one of the most specific kind."""
 
     def generality(kind: str) -> int:
@@ -282,7 +282,7 @@ def all_rules() -> list[tuple[Rule, list[str]]]:
 
 
 @cache
-def _rule_set() -> tuple[Any, list[list[Rule]]]:
+def rule_set() -> tuple[Any, list[list[Rule]]]:
     """An automaton that finds the keywords of all rules, and the rules of each keyword."""
     by_keyword: dict[str, list[Rule]] = {}
     for rule, keywords in all_rules():

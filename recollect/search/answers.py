@@ -72,7 +72,7 @@ class AnswerType:
         if asks_for_time:
             self.words |= _times(language)
         if asks_for_number:
-            self.words |= _numbers(language)
+            self.words |= numbers(language)
 
     def trait(self, words: Set[str]) -> int:
         """ANSWER if these words may be an answer."""
@@ -97,7 +97,7 @@ def _times(language: Language) -> frozenset[str]:
 
 
 @cache
-def _numbers(language: Language) -> frozenset[str]:
+def numbers(language: Language) -> frozenset[str]:
     """The words for numbers, as the index has them. In most languages, "one" is also "a"."""
     if language.unspaced:
         return frozenset()

@@ -42,10 +42,10 @@ def search_concepts(
         raise InvalidInput(
             f"Give 2 to {LIMITS.concepts} concepts, or a single text, not {len(concepts)} concepts."
         )
-    searches = [_search_for(store, meaning, concept, filter, options) for concept in concepts]
+    searches = [search_for(store, meaning, concept, filter, options) for concept in concepts]
     # The rarest narrows the others most.
     searches.sort(key=lambda search: search.pool.count()[0])
-    first_keys, is_complete = _matches(searches)
+    first_keys, is_complete = matches(searches)
     found = list(first_keys[-1]) if first_keys else []
     ranking = _RankedConversations(searches, found[:_MOST_RANKED] if first_keys else None)
     rankings = [ranking]
@@ -62,7 +62,7 @@ def search_concepts(
         name: ranked[name].hit(name, options.snippet_length) for name in shown if name in ranked
     }
     unranked = [name for name in shown if name not in ranked]
-    hits |= _unranked_hits(searches, first_keys, unranked, ranking.last_score() / 2)
+    hits |= unranked_hits(searches, first_keys, unranked, ranking.last_score() / 2)
     page = ranking.empty_page(options)
     if not order:
         for each in dict.fromkeys(search.scope.filter for search in searches):
@@ -78,7 +78,7 @@ def search_concepts(
     )
 
 
-def _search_for(
+def search_for(
     store: Store, meaning: Meaning, concept: str, filter: Filter, options: SearchOptions
 ) -> Search:
     query = parse_any_length(concept, store)
@@ -100,7 +100,7 @@ def _by_meaning(search: Search) -> Search:
     return message_search(by_meaning, search.scope)
 
 
-def _matches(searches: Sequence[Search]) -> tuple[list[Mapping[str, int]], bool]:
+def matches(searches: Sequence[Search]) -> tuple[list[Mapping[str, int]], bool]:
     """For each concept, the key of the first match in each conversation that also has those before.
 
     Also whether all matches were looked at. Nothing if a concept is searched for by its meaning
@@ -124,7 +124,7 @@ def _matches(searches: Sequence[Search]) -> tuple[list[Mapping[str, int]], bool]
     return first_keys, is_complete
 
 
-def _unranked_hits(
+def unranked_hits(
     searches: Sequence[Search],
     first_keys: Sequence[Mapping[str, int]],
     conversations: Sequence[str],
@@ -140,7 +140,7 @@ def _unranked_hits(
         for candidate in search.restricted_to(conversations).pool.candidates(keys):
             hit = make_hit(candidate, search.words, score, length)
             hits.setdefault(candidate.document, []).append(hit)
-    return {name: _with_others(own, own[0]) for name, own in hits.items()}
+    return {name: with_others(own, own[0]) for name, own in hits.items()}
 
 
 class _RankedConversations:
@@ -212,11 +212,11 @@ class _RankedConversations:
         ]
         first = max(hits, key=lambda hit: hit.score)
         score = self._scaled(self.scores[conversation])
-        return replace(_with_others(hits, first), score=score)
+        return replace(with_others(hits, first), score=score)
 
     def _scaled(self, score: float) -> float:
         return self._searches[0].ranking.scale.score(score)
 
 
-def _with_others(hits: Sequence[Hit], first: Hit) -> Hit:
+def with_others(hits: Sequence[Hit], first: Hit) -> Hit:
     return replace(first, also=tuple(hit for hit in hits if hit.message_id != first.message_id))

@@ -106,7 +106,7 @@ def search_everything(
     pools = []
     title_keys: set[int] = set()
     for kind_query in queries:
-        view, keys = _part_with_words(scope.store, kind_query, interpretation.node)
+        view, keys = part_with_words(scope.store, kind_query, interpretation.node)
         title_keys |= keys
         part = scope.with_part(view, kind_query.filter)
         size = MATCHES_OF_QUESTION if kind_query.is_for_conversations else _ITEM_CANDIDATES
@@ -161,7 +161,7 @@ class Results(ABC):
         return []
 
 
-def _distinct(
+def distinct(
     entries: Iterable[Entry], identities: set[tuple[str, str]] | None = None
 ) -> Iterator[Entry]:
     """Each result once, without those that have one of these identities."""
@@ -224,7 +224,7 @@ class RankedResults(Results):
         neighbours = [pair for pool in self.pools for pair in pool.nearest()]
         neighbours.sort(key=lambda pair: -pair[1])
         entries = (Entry(candidate, cosine, arms=("vector",)) for candidate, cosine in neighbours)
-        return list(_distinct(entries))[:NEAREST]
+        return list(distinct(entries))[:NEAREST]
 
     def entries_from(self, offset: int) -> tuple[int, Iterator[Entry]]:
         ranked = self._ranked_entries
@@ -232,7 +232,7 @@ class RankedResults(Results):
         places = self._unranked_places({document for document, _ in identities})
         # Results that were not ranked are skipped without reading them.
         skipped = sum(1 for _ in islice(places, max(offset - len(ranked), 0)))
-        unranked = _distinct(self._read(places), identities)
+        unranked = distinct(self._read(places), identities)
         return min(offset, len(ranked)) + skipped, chain(ranked[offset:], unranked)
 
     @cached_property
@@ -244,7 +244,7 @@ class RankedResults(Results):
         """
         entries = []
         lowest = inf
-        for entry in _distinct(map(self.ranked_entry, self.search.ranking.listed)):
+        for entry in distinct(map(self.ranked_entry, self.search.ranking.listed)):
             lowest = min(lowest, entry.score)
             entries.append(entry._replace(score=lowest))
         return entries
@@ -287,7 +287,7 @@ class RankedResults(Results):
         while some := list(islice(places, _AT_ONCE)):
             document_of: dict[int, str] = {}
             for pool, keys in _by_pool(some):
-                if _is_by_item(pool):
+                if is_by_item(pool):
                     times = pool.scope.store.change_times(keys)
                     document_of |= {key: document for key, document, _ in times}
             for place in some:
@@ -323,18 +323,18 @@ class RankedResults(Results):
             return len(ranked)
         count, _ = pool.count()
         if count > MOST_COUNTED:
-            if _is_by_item(pool):  # Estimate from the share of items among the passages.
+            if is_by_item(pool):  # Estimate from the share of items among the passages.
                 count = count * len(ranked) // max(len(pool.keys), 1)
             return max(count, len(ranked))
         unranked = pool.timed_matches(node).without(pool.keys)
-        if not _is_by_item(pool):
+        if not is_by_item(pool):
             return len(ranked) + len(unranked.keys)
         keys = unranked.one_of_each_document().keys.tolist()
         documents = {document for _, document, _ in pool.scope.store.change_times(keys)}
         return len(documents | {document for document, _ in ranked})
 
 
-def _is_by_item(pool: CandidatePool) -> bool:
+def is_by_item(pool: CandidatePool) -> bool:
     """Whether the results are items, and not messages."""
     return pool.scope.filter.kinds != (CONVERSATION,)
 
@@ -403,19 +403,19 @@ class ResultsByTime(RankedResults):
     def entries_from(self, offset: int) -> tuple[int, Iterator[Entry]]:
         """Earlier results are skipped without reading them."""
         start = min(offset, self._timeline.size)
-        return start, _distinct(self._entries(self._timeline.candidates(start)))
+        return start, distinct(self._entries(self._timeline.candidates(start)))
 
     def _entries(self, candidates: Iterator[tuple[int, Candidate]]) -> Iterator[Entry]:
         ranking: dict[str | int, ScoredCandidate] = {}
         for scored in self.search.ranking.candidates:
-            ranking.setdefault(_name(scored.candidate), scored)
+            ranking.setdefault(name(scored.candidate), scored)
         while some := list(islice(candidates, _AT_ONCE)):
-            unranked = [c for _, c in some if _name(c) not in ranking]
-            best = {_name(c): c for pool in self.pools for c in self._best_passages(pool, unranked)}
+            unranked = [c for _, c in some if name(c) not in ranking]
+            best = {name(c): c for pool in self.pools for c in self._best_passages(pool, unranked)}
             for position, candidate in some:
-                ranked = ranking.get(_name(candidate))
+                ranked = ranking.get(name(candidate))
                 if ranked is None:
-                    yield self.unranked_entry(best.get(_name(candidate), candidate), position)
+                    yield self.unranked_entry(best.get(name(candidate), candidate), position)
                 else:
                     yield self.ranked_entry(ranked)
 
@@ -423,7 +423,7 @@ class ResultsByTime(RankedResults):
         self, pool: CandidatePool, candidates: Sequence[Candidate]
     ) -> list[Candidate]:
         """The best match in each of the items in the pool."""
-        kinds = pool.scope.filter.kinds if _is_by_item(pool) else ()
+        kinds = pool.scope.filter.kinds if is_by_item(pool) else ()
         documents = {candidate.document for candidate in candidates if candidate.kind in kinds}
         if not documents:
             return []
@@ -446,10 +446,10 @@ class ResultsByTime(RankedResults):
         if nodes and interpretation.is_plain:
             nodes.insert(0, interpretation.all_terms)
         for node in nodes:
-            parts = [_timeline_part(pool, pool.timed_matches(node)) for pool in self.pools]
+            parts = [timeline_part(pool, pool.timed_matches(node)) for pool in self.pools]
             if any(part.total for part in parts):
                 return _Timeline(parts)
-        return _Timeline([_timeline_part(pool, self._ranked_matches(pool)) for pool in self.pools])
+        return _Timeline([timeline_part(pool, self._ranked_matches(pool)) for pool in self.pools])
 
     def _ranked_matches(self, pool: CandidatePool) -> TimedMatches:
         keys = [scored.candidate.key for scored in self.search.ranking.candidates]
@@ -457,13 +457,13 @@ class ResultsByTime(RankedResults):
         return TimedMatches.of(pool.scope.store.change_times(own_keys))
 
 
-def _timeline_part(pool: CandidatePool, matches: TimedMatches) -> _TimelinePart:
-    if _is_by_item(pool):
+def timeline_part(pool: CandidatePool, matches: TimedMatches) -> _TimelinePart:
+    if is_by_item(pool):
         matches = matches.one_of_each_document()
     return _TimelinePart(*pool.scope, matches, len(matches.keys))
 
 
-def _name(candidate: Candidate) -> str | int:
+def name(candidate: Candidate) -> str | int:
     """Messages are results of their own. Any other item is one, however many passages match."""
     return candidate.key if candidate.kind == CONVERSATION else candidate.document
 
@@ -504,7 +504,7 @@ class ResultsWithoutWords(Results):
     def entries_from(self, offset: int) -> tuple[int, Iterator[Entry]]:
         """Earlier results are skipped without reading them. Those of a text have been read."""
         start = 0 if self._text else min(offset, self._timeline.size)
-        entries = _distinct(self._entries(start))
+        entries = distinct(self._entries(start))
         return start + sum(1 for _ in islice(entries, offset - start)), entries
 
     def _entries(self, start: int) -> Iterator[Entry]:
@@ -552,7 +552,7 @@ class ResultsWithoutWords(Results):
 # -- only in titles, or only in messages -----------------------------------------------
 
 
-def _part_with_words(
+def part_with_words(
     store: Store, query: KindQuery, node: Node | None
 ) -> tuple[Store, AbstractSet[int]]:
     """The part of a store in which the words of a query may be.

@@ -76,8 +76,8 @@ class ForeignDatabase:
     ) -> list[Match]:
         """The newest messages that match by their text or by the title of their conversation."""
         try:
-            with _connection(self._path) as db:
-                columns = _check_schema(db, self._path)
+            with connection(self._path) as db:
+                columns = check_schema(db, self._path)
                 return _Search(db, query, columns).newest(_filter(roles, after, before), limit)
         except apsw.InterruptError as error:
             seconds = f"{LIMITS.foreign_search_seconds:g}"
@@ -99,7 +99,7 @@ class ForeignDatabase:
 
 
 @contextmanager
-def _connection(path: Path) -> Iterator[apsw.Connection]:
+def connection(path: Path) -> Iterator[apsw.Connection]:
     """A read-only connection with one snapshot and the deadline."""
     db = connect(path)
     try:
@@ -113,25 +113,25 @@ def _connection(path: Path) -> Iterator[apsw.Connection]:
         db.close()
 
 
-def _check_schema(db: apsw.Connection, path: Path) -> set[str]:
+def check_schema(db: apsw.Connection, path: Path) -> set[str]:
     """Check that the tables have the expected columns; returns the columns of `messages`."""
     encoding = db.pragma("encoding")
     if encoding != "UTF-8":
-        raise _wrong_database(path, f"its text is {encoding}")
+        raise wrong_database(path, f"its text is {encoding}")
     reason = why_unusual(db, COLUMNS)
     if reason:
-        raise _wrong_database(path, reason)
+        raise wrong_database(path, reason)
     for table, expected in COLUMNS.items():
         columns = _columns(db, table)
         if columns is None:
-            raise _wrong_database(path, f"it has no table {table!r}")
+            raise wrong_database(path, f"it has no table {table!r}")
         missing = sorted(expected - columns)
         if missing:
-            raise _wrong_database(path, f"{table!r} has no column {missing[0]!r}")
+            raise wrong_database(path, f"{table!r} has no column {missing[0]!r}")
     return _columns(db, "messages") or set()
 
 
-def _wrong_database(path: Path, reason: str) -> UnsafeFile:
+def wrong_database(path: Path, reason: str) -> UnsafeFile:
     return UnsafeFile(f"{path} is not a ChatGPT Browser database: {reason}.")
 
 
@@ -177,7 +177,7 @@ class _Search:
         self._order_column = "rowid"
         if "position" in columns:
             self._order_column = "position"
-        self._titles = dict(_read_titles(db))
+        self._titles = dict(read_titles(db))
         self._titled: set[str] = set()
         """The conversations whose title contains the query."""
         self._titled_by_words: set[str] = set()
@@ -187,7 +187,7 @@ class _Search:
                 self._titled.add(key)
             elif self._needle and self._needle.has_words_in(title):
                 self._titled_by_words.add(key)
-        db.create_scalar_function("instant", _instant, 1, deterministic=True)
+        db.create_scalar_function("instant", instant, 1, deterministic=True)
         db.create_scalar_function("may_match", self._may_match, 1, deterministic=True)
 
     def newest(self, condition: Condition, limit: int) -> list[Match]:
@@ -240,14 +240,14 @@ class _Search:
             return False
         if raw.isascii() and self._needle.is_ascii:
             return self._needle.may_be_in(raw)
-        text = _decode(raw)
+        text = decode(raw)
         return self._needle.is_in(text) or self._needle.has_words_in(text)
 
     def _read(self, row: int, at: int | None) -> Match:
         sql = """select cast(conversation_id as text), cast(role as blob), cast(content as blob)
           from messages where rowid = ?"""
         ((conversation, raw_role, raw_content),) = self._db.execute(sql, (row,))
-        content = _decode(raw_content)
+        content = decode(raw_content)
         role = None
         if raw_role is not None:
             role = _text(raw_role)
@@ -260,7 +260,7 @@ class _Search:
         )
 
 
-def _read_titles(db: apsw.Connection) -> Iterator[tuple[str, str]]:
+def read_titles(db: apsw.Connection) -> Iterator[tuple[str, str]]:
     """The ids and titles of the conversations. They cannot be larger than the file."""
     rest = max(2 * Path(db.filename).stat().st_size, _MIN_TITLE_BYTES)
     rows = db.execute("select cast(id as text), cast(title as blob) from conversations")
@@ -271,11 +271,11 @@ def _read_titles(db: apsw.Connection) -> Iterator[tuple[str, str]]:
         yield key, _text(title)
 
 
-def _instant(*values: Any) -> int | None:
+def instant(*values: Any) -> int | None:
     return micros(moment(values[0]))
 
 
-def _decode(raw: bytes | None) -> str:
+def decode(raw: bytes | None) -> str:
     return decode_content(_text(raw))
 
 

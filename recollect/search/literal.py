@@ -56,7 +56,7 @@ def _recent(
     size = limit
     while True:
         candidates = store.recent(text, filter, size, by_words)
-        visible = _visible_candidates(store, candidates, audience)
+        visible = visible_candidates(store, candidates, audience)
         if len(visible) >= limit or len(candidates) < size or size >= _FARTHEST_RECENT:
             return visible[:limit]
         size *= 4  # Older messages take the place of hidden ones.
@@ -88,7 +88,7 @@ def find_text(
     return TextMatches(messages, matches.total)
 
 
-def _visible_candidates(
+def visible_candidates(
     store: Store, candidates: Sequence[Candidate], audience: Audience
 ) -> list[Candidate]:
     """Mask or drop the human-only messages among these, unless a person reads them."""
@@ -117,9 +117,9 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
     node = parse_fts5(text)
     query_words = words(node)
     limit = page_size(limit)
-    wrong, missing = _title_errors(store, node, filter)
+    wrong, missing = title_errors(store, node, filter)
     keys = [key for key in store.match(node, filter, _SCORED + len(wrong)) if key not in wrong]
-    keys = _best_first(store, query_words, [*keys, *missing], filter)[:limit]
+    keys = best_first(store, query_words, [*keys, *missing], filter)[:limit]
     candidates = {c.key: c for c in store.candidates(keys, filter)}
     passages = store.passages_by_key(list(candidates))
     hits: list[Hit] = []
@@ -139,7 +139,7 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
     return Page(tuple(hits), max(total, len(hits)), 0, limit, exact=is_exact)
 
 
-def _title_errors(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[int]]:
+def title_errors(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[int]]:
     """First messages that match only because of their title, and those that fail only because of
     it (the title contains a negated word)."""
     wrong: set[int] = set()
@@ -154,7 +154,7 @@ def _title_errors(store: Store, node: Node, filter: Filter) -> tuple[set[int], s
     return wrong, missing
 
 
-def _best_first(
+def best_first(
     store: Store, query_words: Sequence[Word], keys: Sequence[int], filter: Filter
 ) -> list[int]:
     """The keys of passages in the order of FTS5's BM25.

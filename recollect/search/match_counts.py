@@ -71,10 +71,10 @@ class _Counting:
                 group.documents for group in self._matches.documents if self._is_selected(group)
             ),
             exact=self._matches.is_complete,
-            kinds=_most_first(self._count_kinds(groups)),
+            kinds=most_first(self._count_kinds(groups)),
             sources=self._count("sources"),
             projects=self._count("projects"),
-            months=_count_months(groups),
+            months=count_months(groups),
             models=self._count("models"),
             roles=self._count("roles"),
         )
@@ -96,7 +96,7 @@ class _Counting:
             if self._is_selected(group, ignoring=name):
                 for value in names(group):
                     counts[value] += group.matches
-        return _most_first(counts)
+        return most_first(counts)
 
     def _count_kinds(self, groups: Sequence[PassageGroup]) -> Counter[str]:
         """The matches of each kind. `groups` are the selected ones of conversations.
@@ -112,14 +112,14 @@ class _Counting:
         return +counts
 
 
-def _count_months(groups: Sequence[PassageGroup]) -> tuple[tuple[str, int], ...]:
+def count_months(groups: Sequence[PassageGroup]) -> tuple[tuple[str, int], ...]:
     counts: Counter[str] = Counter()
     for group in groups:
         counts.update(group.months)
     return tuple(sorted(counts.items()))
 
 
-def _roles(group: _Group) -> list[str]:
+def roles(group: _Group) -> list[str]:
     if isinstance(group, PassageGroup):
         return [group.role or _NO_ROLE]
     return [role or _NO_ROLE for role in group.roles]
@@ -128,10 +128,10 @@ def _roles(group: _Group) -> list[str]:
 _NAMES: Mapping[str, Callable[[_Group], Iterable[str]]] = {
     "sources": lambda group: (group.profile.source,),
     "projects": lambda group: (group.profile.project,),
-    "roles": _roles,
+    "roles": roles,
     "models": lambda group: group.profile.models,
 }
 
 
-def _most_first(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+def most_first(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -58,11 +58,11 @@ def raise_messages(
     Messages that were found only through their observations are added.
     """
     store = messages_pool.scope.store
-    messages = {_message_id(s): s for s in ranking if s.candidate.kind != OBSERVATION}
+    messages = {message_id(s): s for s in ranking if s.candidate.kind != OBSERVATION}
     observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MAX_OBSERVATIONS]
     keys = [scored.candidate.key for scored in observations]
     passages = store.passages_by_key(keys)
-    ids = {key: _observed_messages(passage.metadata) for key, (_, passage) in passages.items()}
+    ids = {key: observed_messages(passage.metadata) for key, (_, passage) in passages.items()}
     unranked_ids = [
         ids[key][0] for key in keys if ids.get(key) and messages.keys().isdisjoint(ids[key])
     ]
@@ -72,13 +72,13 @@ def raise_messages(
     )
     added = [ScoredCandidate(candidate, by_text=True) for candidate in candidates]
     find_terms(messages_pool.interpretation.ranking_query, added)
-    unranked = {_message_id(scored): scored for scored in added}
+    unranked = {message_id(scored): scored for scored in added}
     for observation in observations:
         # Without ids, it was deleted during the search.
-        message = _message_of(ids.get(observation.candidate.key, ()), messages, unranked)
+        message = message_of(ids.get(observation.candidate.key, ()), messages, unranked)
         if message is None:
             continue
-        messages.setdefault(_message_id(message), message)
+        messages.setdefault(message_id(message), message)
         if message.score < observation.score:
             message.score = observation.score
             message.part_names = observation.part_names
@@ -86,17 +86,17 @@ def raise_messages(
     return sorted(messages.values(), key=lambda each: (-each.score, -each.candidate.key))
 
 
-def _observed_messages(metadata: Mapping[str, Any]) -> list[_MessageId]:
+def observed_messages(metadata: Mapping[str, Any]) -> list[_MessageId]:
     """The messages that an observation with this metadata was made of."""
     conversation = str(metadata.get("conversation"))
     return [(conversation, str(id_)) for id_ in metadata.get("passages") or ()]
 
 
-def _message_id(scored: ScoredCandidate) -> _MessageId:
+def message_id(scored: ScoredCandidate) -> _MessageId:
     return scored.candidate.document, scored.candidate.id
 
 
-def _message_of(
+def message_of(
     ids: Sequence[_MessageId],
     messages: Mapping[_MessageId, ScoredCandidate],
     unranked: Mapping[_MessageId, ScoredCandidate],

@@ -156,14 +156,14 @@ class _Reader:
                 entries = self.prefixes if is_unfinished else self.entries
                 entries.setdefault(form[0], []).append(entry)
         self.first_words = frozenset(self.entries)
-        self.pairs = _pair_weights(query.terms)
+        self.pairs = pair_weights(query.terms)
         self.is_question = query.intent == QUESTION
         self.answer = AnswerType(query.text) if self.is_question else None
-        self.symbols = {} if self.is_question else _words_with_symbols(query)
+        self.symbols = {} if self.is_question else words_with_symbols(query)
         self.labels: dict[str, tuple[int, ...]] = {}
         """The terms in titles, authors and dates, of which many are the same."""
         self.days: dict[date, str] = {}
-        self.has_dates = _has_date_terms(query)
+        self.has_dates = has_date_terms(query)
         self.phrase = ""
         if query.phrase is not None:
             self.phrase = f" {' '.join(query.phrase.forms[0])}{'' if query.phrase.prefix else ' '}"
@@ -224,7 +224,7 @@ class _Reader:
             for position, word in enumerate(words)
             if word in found
             for entry in entries[word]
-            if not entry.rest or _follows(entry, words, position + 1)
+            if not entry.rest or follows(entry, words, position + 1)
         ]
 
     def _with_unfinished(
@@ -311,7 +311,7 @@ class _Reader:
         )
 
 
-def _follows(entry: _Entry, words: Sequence[str], start: int) -> bool:
+def follows(entry: _Entry, words: Sequence[str], start: int) -> bool:
     """Whether the words from a place on are the rest of a form."""
     following = tuple(words[start : start + len(entry.rest)])
     if not entry.prefix:
@@ -325,7 +325,7 @@ def _has_phrase(phrase: str, words: Sequence[str]) -> bool:
     return phrase in f" {' '.join(words)} "
 
 
-def _pair_weights(terms: Sequence[Term]) -> dict[int, float]:
+def pair_weights(terms: Sequence[Term]) -> dict[int, float]:
     """The weight of each pair of terms, by the number of its first one. They add up to 1."""
     weights = {}
     for number in range(len(terms) - 1):
@@ -338,7 +338,7 @@ def _pair_weights(terms: Sequence[Term]) -> dict[int, float]:
     return {number: weight / total for number, weight in weights.items() if total}
 
 
-def _words_with_symbols(query: RankingQuery) -> dict[int, str]:
+def words_with_symbols(query: RankingQuery) -> dict[int, str]:
     """The terms that were typed with symbols, such as @retry or foo(), and how."""
     symbols: dict[Form, str] = {}
     for word in query.text.lower().split():
@@ -348,7 +348,7 @@ def _words_with_symbols(query: RankingQuery) -> dict[int, str]:
     return {n: symbols[t.forms[0]] for n, t in enumerate(query.terms) if t.forms[0] in symbols}
 
 
-def _has_date_terms(query: RankingQuery) -> bool:
+def has_date_terms(query: RankingQuery) -> bool:
     """Whether the dates of messages are text. A message of August is not about next August."""
     words = [form[0] for term in query.terms for form in term.forms]
     has_date = any(word.isdigit() or word in DATE_WORDS for word in words)

@@ -598,7 +598,7 @@ def _weights(column: str) -> dict[str, float]:
     return {f.name: getattr(f, column) for f in FEATURES.values() if getattr(f, column)}
 
 
-def _weights_by_meaning(weights: Mapping[str, float]) -> dict[str, float]:
+def weights_by_meaning(weights: Mapping[str, float]) -> dict[str, float]:
     """Meaning stands in for words, and topic for those of the conversation.
 
     Otherwise, who wrote a message and when would outweigh its meaning. The sum stays about that of
@@ -611,7 +611,7 @@ def _weights_by_meaning(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 WEIGHTS = {name: _weights(name) for name in ("question", "dialogue", "keywords")}
-WEIGHTS["meaning"] = _weights_by_meaning(WEIGHTS["question"])
+WEIGHTS["meaning"] = weights_by_meaning(WEIGHTS["question"])
 
 
 def weights_for(query: RankingQuery, is_between_people: bool) -> Mapping[str, float]:

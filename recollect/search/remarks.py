@@ -71,7 +71,7 @@ class Remarks:
         interpretation = self._interpretation
         remarks = [interpretation.query.note]
         for typo, word in interpretation.corrections.items():
-            (typed,) = _as_typed([typo], interpretation.query.rest)
+            (typed,) = as_typed([typo], interpretation.query.rest)
             word = as_written(word, self._best_texts())
             remarks.append(f"Searched for “{word}” instead of “{typed}”.")
         missing = [f"“{word}”" for word in self.missing_words]
@@ -99,7 +99,7 @@ class Remarks:
             if not term.weak and self._is_missing(number, term)
         ]
         if not plain:
-            return _as_typed(absent, text)
+            return as_typed(absent, text)
         ignored = set(period_words(text))
         if all(term.name in ignored for term in interpretation.own_terms):
             ignored = set()
@@ -107,7 +107,7 @@ class Remarks:
         # The parts of identifiers that messages have, perhaps without underscores.
         exact = [term for term in interpretation.terms if term.exact and term.frequency]
         ignored |= {word for term in exact for word in term.forms[0]}
-        return _as_typed(join_pairs([name for name in absent if name not in ignored], text), text)
+        return as_typed(join_pairs([name for name in absent if name not in ignored], text), text)
 
     def _best_texts(self) -> list[str]:
         """The titles and texts of the best hits, unless they are masked."""
@@ -148,7 +148,7 @@ class Remarks:
         return not self._store.deadline.was_missed
 
 
-def _as_typed(names: Sequence[str], text: str) -> tuple[str, ...]:
+def as_typed(names: Sequence[str], text: str) -> tuple[str, ...]:
     """The names of terms as the user typed them, without the parts of identifiers among them."""
     if not names:
         return ()
@@ -188,20 +188,20 @@ class _NameField(NamedTuple):
     """The names in the library, the most frequent first."""
 
 
-def _facet_names(facet: str) -> Callable[[Store, Sequence[str]], Sequence[str]]:
+def facet_names(facet: str) -> Callable[[Store, Sequence[str]], Sequence[str]]:
     return lambda store, kinds: [name for name, _ in store.facet_names(facet, kinds=kinds)]
 
 
-def _authors(store: Store, kinds: Sequence[str]) -> Sequence[str]:
+def authors(store: Store, kinds: Sequence[str]) -> Sequence[str]:
     return store.authors(MOST_AUTHORS)
 
 
 _FIELDS = (
-    _NameField("projects", "is in a project named", "Projects", _facet_names("projects")),
-    _NameField("sources", "is from a source named", "Sources", _facet_names("sources")),
-    _NameField("tags", "has the tag", "Tags", _facet_names("tags")),
-    _NameField("authors", "is by an author named", "Authors", _authors),
-    _NameField("senders", "is by an author named", "Authors", _authors),
+    _NameField("projects", "is in a project named", "Projects", facet_names("projects")),
+    _NameField("sources", "is from a source named", "Sources", facet_names("sources")),
+    _NameField("tags", "has the tag", "Tags", facet_names("tags")),
+    _NameField("authors", "is by an author named", "Authors", authors),
+    _NameField("senders", "is by an author named", "Authors", authors),
     _NameField("roles", "has the role", "Roles", lambda store, kinds: list(ROLES)),
     # There are too many conversations to list some.
     _NameField("conversations", "is in a conversation with the id", "", lambda store, kinds: ()),
@@ -232,7 +232,7 @@ def note_unknown_names(
             all_names = {getattr(filter, field.field) for filter in filters}
             if len(all_names) == 1:
                 names = [name for name in all_names.pop() if name != NO_NAME]
-                remarks.append(_remark_on_names(store, kinds, subject, field, names))
+                remarks.append(remark_on_names(store, kinds, subject, field, names))
     except SearchTimeout:  # the search itself is complete
         return note
     for each in filters:
@@ -242,7 +242,7 @@ def note_unknown_names(
     return " ".join(dict.fromkeys(filter(None, remarks)))
 
 
-def _remark_on_names(
+def remark_on_names(
     store: Store, kinds: tuple[str, ...], subject: str, field: _NameField, names: Sequence[str]
 ) -> str:
     """The remark on the names of a field; empty if anything has one of them."""

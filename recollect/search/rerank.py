@@ -68,7 +68,7 @@ def rerank(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[Scor
         Reranker,
     )
 
-    head = _within_reach(ranking[:CANDIDATES])
+    head = within_reach(ranking[:CANDIDATES])
     length = LENGTH
     if all(scored.is_between_people for scored in head):
         length = DIALOGUE_LENGTH
@@ -77,7 +77,7 @@ def rerank(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[Scor
         author = scored.candidate.author or scored.candidate.role or ""
         passages.append(Passage(author, without_terminal_codes(scored.candidate.content)))
     judgements = Reranker.load().scores(query.text, passages, length)
-    for scored, value in zip(head, _standard_scores(judgements), strict=True):
+    for scored, value in zip(head, standard_scores(judgements), strict=True):
         part = _WEIGHT * value
         scored.part_names += ("rerank",)
         scored.part_values = (*scored.part_values, part)
@@ -85,7 +85,7 @@ def rerank(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[Scor
     return sorted(ranking, key=lambda scored: (-scored.score, -scored.candidate.key))
 
 
-def _within_reach(ranking: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
+def within_reach(ranking: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
     """The first hits, the next candidate, and those that a judgement may lift to the first hits."""
     if len(ranking) <= _FIRST:
         return ranking
@@ -97,7 +97,7 @@ def _within_reach(ranking: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidat
     ]
 
 
-def _standard_scores(values: Sequence[float]) -> list[float]:
+def standard_scores(values: Sequence[float]) -> list[float]:
     """How many standard deviations each value is above the mean."""
     if not values:
         return []

@@ -49,8 +49,8 @@ def snippet_at(content: str, words: Sequence[Word], length: int) -> tuple[int, s
     """Where a snippet begins in the content, the snippet, and the positions of its matches."""
     finder = word_finder(words)
     plain = without_terminal_codes(content)
-    start, text, folded = _part_with_match(plain, finder, LIMITS.ranked_characters)
-    first = _window_start(text, folded, finder.matches(folded), length)
+    start, text, folded = part_with_match(plain, finder, LIMITS.ranked_characters)
+    first = window_start(text, folded, finder.matches(folded), length)
     window = text[first : first + length]
     result = " ".join(window.split())
     if start + first > 0:
@@ -75,8 +75,8 @@ def excerpt_at(content: str, words: Sequence[Word], size: int) -> tuple[int, str
     """
     finder = word_finder(words)
     plain = without_terminal_codes(content)
-    start, text, folded = _part_with_match(plain, finder, _EXCERPT_CHARACTERS)
-    begin, end = _excerpt_window(text, finder.matches(folded), size, at_start=start == 0)
+    start, text, folded = part_with_match(plain, finder, _EXCERPT_CHARACTERS)
+    begin, end = excerpt_window(text, finder.matches(folded), size, at_start=start == 0)
     result = " ".join(text[begin:end].split())
     if start + begin > 0:
         result = "…" + result
@@ -84,13 +84,13 @@ def excerpt_at(content: str, words: Sequence[Word], size: int) -> tuple[int, str
         result += "…"
     marks = finder.matches(fold(result))
     if any(word.prefix for word in words):
-        marks = _extend_to_word_ends(marks, result)
+        marks = extend_to_word_ends(marks, result)
     return position_with_codes(content, start + begin), result, tuple(marks)
 
 
 def first_match(content: str, words: Sequence[Word]) -> int | None:
     """The position of the first match; None if there is none."""
-    match = _slice_with_match(without_terminal_codes(content), word_finder(words))
+    match = slice_with_match(without_terminal_codes(content), word_finder(words))
     if match is None:
         return None
     return position_with_codes(content, match.position)
@@ -100,17 +100,17 @@ def best_match(content: str, words: Sequence[Word], length: int) -> int | None:
     """Where the most different words are closest together in a snippet of this length."""
     finder = word_finder(words)
     plain = without_terminal_codes(content)
-    start, _, folded = _part_with_match(plain, finder, LIMITS.ranked_characters)
+    start, _, folded = part_with_match(plain, finder, LIMITS.ranked_characters)
     matches = finder.matches(folded)
     if not matches:
         return None
     first = _best_match(folded, matches, length)
     end = first + max(1, length * 3 // 4)
-    closest = _closest_words(folded, [span for span in matches if first <= span[0] < end])
+    closest = closest_words(folded, [span for span in matches if first <= span[0] < end])
     return position_with_codes(content, start + closest)
 
 
-def _closest_words(folded: str, matches: Sequence[Span]) -> int:
+def closest_words(folded: str, matches: Sequence[Span]) -> int:
     """The start of the shortest part of the text that contains all different matches."""
     words = [folded[start:end] for start, end in matches]
     count = len(set(words))
@@ -124,21 +124,21 @@ def _closest_words(folded: str, matches: Sequence[Span]) -> int:
     return best_start
 
 
-def _extend_to_word_ends(marks: Sequence[Span], text: str) -> list[Span]:
+def extend_to_word_ends(marks: Sequence[Span], text: str) -> list[Span]:
     ends = [match.end() for match in _WORD.finditer(text)]
     return [(start, next((e for e in ends if e >= end), end)) for start, end in marks]
 
 
-def _excerpt_window(text: str, matches: Sequence[Span], size: int, *, at_start: bool) -> Span:
+def excerpt_window(text: str, matches: Sequence[Span], size: int, *, at_start: bool) -> Span:
     """Where an excerpt of `size` words begins and ends.
 
     With `at_start` the text is the beginning of a message.
     """
     limit = LIMITS.excerpt_characters
-    tokens = list(_excerpt_tokens(text))
+    tokens = list(excerpt_tokens(text))
     if not tokens:
         return 0, min(len(text), limit)
-    best, first = _best_token(tokens, matches, size)
+    best, first = best_token(tokens, matches, size)
     last = min(first + size, len(tokens)) - 1
     while tokens[best][0] - tokens[first][0] > limit // 3:
         first += 1
@@ -152,7 +152,7 @@ def _excerpt_window(text: str, matches: Sequence[Span], size: int, *, at_start: 
     return begin, min(end, begin + limit)
 
 
-def _excerpt_tokens(text: str) -> Iterator[Span]:
+def excerpt_tokens(text: str) -> Iterator[Span]:
     """The words of a text. Runs of characters without spaces are cut into pairs."""
     for match in _WORD.finditer(text):
         start, end = match.span()
@@ -163,7 +163,7 @@ def _excerpt_tokens(text: str) -> Iterator[Span]:
             yield position, min(position + 2, end)
 
 
-def _best_token(tokens: Sequence[Span], matches: Sequence[Span], size: int) -> tuple[int, int]:
+def best_token(tokens: Sequence[Span], matches: Sequence[Span], size: int) -> tuple[int, int]:
     """The token with the most matches at and after it, and the first token of an excerpt."""
     starts = [start for start, _ in tokens]
     positions = sorted({bisect_right(starts, start) - 1 for start, _ in matches})
@@ -192,7 +192,7 @@ class _Match(NamedTuple):
     folded_slice: str
 
 
-def _slice_with_match(content: str, finder: WordFinder) -> _Match | None:
+def slice_with_match(content: str, finder: WordFinder) -> _Match | None:
     size = LIMITS.snippet_slice
     end = min(len(content), LIMITS.indexed_characters)
     for start in range(0, end, size - _SLICE_OVERLAP):
@@ -203,12 +203,12 @@ def _slice_with_match(content: str, finder: WordFinder) -> _Match | None:
     return None
 
 
-def _part_with_match(content: str, finder: WordFinder, size: int) -> tuple[int, str, str]:
+def part_with_match(content: str, finder: WordFinder, size: int) -> tuple[int, str, str]:
     """Where the text around the first match starts in the content, that text, and it folded.
 
     `size`: the characters of the text after the match.
     """
-    match = _slice_with_match(content, finder)
+    match = slice_with_match(content, finder)
     if match is None:
         text = content[: LIMITS.snippet_slice]
         return 0, text, ""
@@ -221,12 +221,12 @@ def _part_with_match(content: str, finder: WordFinder, size: int) -> tuple[int, 
     return start, text, folded
 
 
-def _window_start(text: str, folded: str, matches: Sequence[Span], length: int) -> int:
+def window_start(text: str, folded: str, matches: Sequence[Span], length: int) -> int:
     """Where a snippet must start to contain the best matches, with a quarter of it before them."""
     if not matches:
         return 0
     match = _best_match(folded, matches, length)
-    return _next_word(text, max(0, match - length // 4), match)
+    return next_word(text, max(0, match - length // 4), match)
 
 
 def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
@@ -265,7 +265,7 @@ def _best_match(folded: str, matches: Sequence[Span], length: int) -> int:
     return best
 
 
-def _next_word(text: str, position: int, match: int) -> int:
+def next_word(text: str, position: int, match: int) -> int:
     """The start of the next word, if it is near and not after the match."""
     if position == 0:
         return 0
@@ -306,14 +306,14 @@ class WordFinder:
 
     def first(self, text: str) -> int | None:
         """Where the first match starts; None if there is none."""
-        if self._is_plain and not _is_unusual(text):
+        if self._is_plain and not is_unusual(text):
             places = [place for word in self._plain for place in islice(_places(*word, text), 1)]
             return min(places, default=None)
         return next((start for start, _ in self._find(text)), None)
 
     def matches(self, text: str) -> list[Span]:
         """The first matches. A frequent word does not displace a rare one that comes later."""
-        if self._is_plain and not _is_unusual(text):
+        if self._is_plain and not is_unusual(text):
             ends: dict[int, int] = {}
             for word, is_prefix in self._plain:
                 for start in islice(_places(word, is_prefix, text), _MOST_MATCHES_OF_WORD):
@@ -322,17 +322,17 @@ class WordFinder:
         return list(islice(self._find(text), _MOST_MATCHES))
 
     def _find(self, text: str) -> Iterator[Span]:
-        pattern = self._any_text_pattern if _is_unusual(text) else self._pattern
-        match = _next_match(pattern, text)
+        pattern = self._any_text_pattern if is_unusual(text) else self._pattern
+        match = next_match(pattern, text)
         while match is not None:
             start = match.start()
-            end = _end_of_pairs(pattern, text, match.end())
+            end = end_of_pairs(pattern, text, match.end())
             yield start, end
-            match = _next_match(pattern, text, max(end, start + 1))
+            match = next_match(pattern, text, max(end, start + 1))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        return _pattern_of(self._words, any_text=False)
+        return pattern_of(self._words, any_text=False)
 
     @cached_property
     def _any_text_pattern(self) -> re.Pattern[str]:
@@ -340,23 +340,23 @@ class WordFinder:
 
         Few texts need it, and compiling the pattern takes milliseconds.
         """
-        return _pattern_of(self._words, any_text=True)
+        return pattern_of(self._words, any_text=True)
 
 
 @lru_cache(maxsize=64)
-def _finder_of(words: tuple[Word, ...]) -> WordFinder:
+def finder_of(words: tuple[Word, ...]) -> WordFinder:
     return WordFinder(words)
 
 
 def word_finder(words: Sequence[Word]) -> WordFinder:
-    return _finder_of(tuple(words))
+    return finder_of(tuple(words))
 
 
 def _tokens(word: Word) -> list[str]:
     return _TOKEN.findall(fold(indexable(word.text)))
 
 
-def _is_unusual(text: str) -> bool:
+def is_unusual(text: str) -> bool:
     return not text.isascii() and not _UNUSUAL.isdisjoint(non_ascii_characters(text))
 
 
@@ -371,7 +371,7 @@ def _places(word: str, is_prefix: bool, text: str) -> Iterator[int]:
         start = text.find(word, end)
 
 
-def _pattern_of(words: Sequence[Word], *, any_text: bool) -> re.Pattern[str]:
+def pattern_of(words: Sequence[Word], *, any_text: bool) -> re.Pattern[str]:
     """A pattern for any words. Where several match, a phrase is marked, not its first word."""
     longest_first = sorted(words, key=lambda word: -len(_tokens(word)))
     # An empty pair of quotes is a word without text.
@@ -383,21 +383,21 @@ def _alternative(word: Word, any_text: bool) -> str:
     tokens = _tokens(word)
     if not tokens:
         return re.escape(fold(word.text))
-    alternative = r"[\W_]*".join(_token_pattern(token, any_text) for token in tokens)
+    alternative = r"[\W_]*".join(token_pattern(token, any_text) for token in tokens)
     if tokens[-1].isascii() and not word.prefix and not symbol_name(tokens[-1]):
         alternative += r"(?![^\W_])"
     return alternative
 
 
-def _token_pattern(token: str, any_text: bool) -> str:
-    pattern = _LETTERS.sub(_in_any_form, token) if any_text else re.escape(token)
+def token_pattern(token: str, any_text: bool) -> str:
+    pattern = _LETTERS.sub(in_any_form, token) if any_text else re.escape(token)
     name = symbol_name(token)
     if name:  # the text has C++, perhaps with a number, or cplusplus
         return rf"(?:{re.escape(name)}(?![^\W\d_]|[+#])|{pattern}(?![^\W_]))"
     return pattern
 
 
-def _in_any_form(match: re.Match[str]) -> str:
+def in_any_form(match: re.Match[str]) -> str:
     """A pattern of a letter, or of some that may be a ligature, perhaps decomposed."""
     letters = match[0]
     forms = {letters, unicodedata.normalize("NFD", letters), _LIGATURES.get(letters, letters)}
@@ -405,19 +405,19 @@ def _in_any_form(match: re.Match[str]) -> str:
     return f"(?:{'|'.join(patterns)}){_ACCENTS}*+"
 
 
-def _next_match(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
+def next_match(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
     """The next match that does not start inside a word.
 
     The pattern has no lookbehind: with one, the regex engine could not skip to the first letter of
     a match, and would be ten times slower.
     """
     match = pattern.search(text, start)
-    while match is not None and _starts_inside_word(text, match.start()):
+    while match is not None and starts_inside_word(text, match.start()):
         match = pattern.search(text, match.start() + 1)
     return match
 
 
-def _starts_inside_word(text: str, position: int) -> bool:
+def starts_inside_word(text: str, position: int) -> bool:
     """Whether a position is inside a word. Never for characters that are not ASCII.
 
     Scripts without spaces have no gaps between words.
@@ -427,7 +427,7 @@ def _starts_inside_word(text: str, position: int) -> bool:
     return _WORD_CHARACTER.match(text, position - 1) is not None
 
 
-def _end_of_pairs(pattern: re.Pattern[str], text: str, end: int) -> int:
+def end_of_pairs(pattern: re.Pattern[str], text: str, end: int) -> int:
     """Where a match ends, with the pairs of characters that begin with its last character.
 
     A word in a script without spaces is searched as overlapping pairs and marked as a whole.
@@ -450,20 +450,20 @@ def fold(text: str) -> str:
     """The text folded for matching. Each character is folded by itself, into one character."""
     if text.isascii():
         return text.lower()
-    others = [c for c in non_ascii_characters(text) if not _is_folded(c)]
+    others = [c for c in non_ascii_characters(text) if not is_folded(c)]
     if len(others) > _MAX_FOLDED_SINGLY:
-        return "".join(map(_fold_character, text))
+        return "".join(map(fold_character, text))
     # With few such characters, this is several times faster.
     for character in others:
-        folded = _fold_character(character)
-        if not _is_folded(folded):
-            return "".join(map(_fold_character, text))
+        folded = fold_character(character)
+        if not is_folded(folded):
+            return "".join(map(fold_character, text))
         text = text.replace(character, folded)
     return text.lower()
 
 
 @lru_cache(maxsize=4096)
-def _fold_character(character: str) -> str:
+def fold_character(character: str) -> str:
     """Exactly one character: lower case, in compatibility form, without accents."""
     if character in _LIGATURES.values():
         return character
@@ -475,6 +475,6 @@ def _fold_character(character: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _is_folded(character: str) -> bool:
+def is_folded(character: str) -> bool:
     """Whether folding the character again changes nothing."""
-    return _fold_character(character) == character == character.lower()
+    return fold_character(character) == character == character.lower()

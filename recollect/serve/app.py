@@ -143,11 +143,11 @@ def make_app(service: Service) -> FastAPI:
         if isinstance(route, Route) and route.path == app.openapi_url:
             route_policy(ANY_SCOPE)(route.endpoint)  # the one route that FastAPI makes itself
     app.edge = Edge(app.framework, service, app.router.routes, direct_routes=mcp.ROUTES)
-    app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
+    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app
 
 
-def _openapi(app: FastAPI) -> dict[str, Any]:
+def openapi(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI description, with our error body and the ways to authenticate."""
     if app.openapi_schema is not None:
         return app.openapi_schema

@@ -22,14 +22,14 @@ _MAX_HEAPS = 2
 def limit_heaps() -> bool:
     """Let all threads share few heaps. Call it before threads start. False if not supported."""
     with suppress(OSError, AttributeError):
-        return bool(_libc().mallopt(_M_ARENA_MAX, _MAX_HEAPS))
+        return bool(libc().mallopt(_M_ARENA_MAX, _MAX_HEAPS))
     return False
 
 
 def trim() -> bool:
     """Return freed memory to the system. False if there was none, or this is not supported."""
     with suppress(OSError, AttributeError):
-        return bool(_libc().malloc_trim(0))
+        return bool(libc().malloc_trim(0))
     return False
 
 
@@ -44,7 +44,7 @@ async def trim_regularly(count_requests: Callable[[], int]) -> None:
         await asyncio.sleep(INTERVAL)
 
 
-def _libc() -> ctypes.CDLL:
+def libc() -> ctypes.CDLL:
     if sys.platform != "linux":
         raise OSError("Only glibc has these functions.")
     return ctypes.CDLL("libc.so.6")

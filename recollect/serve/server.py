@@ -81,7 +81,7 @@ def serve(
         options = ServeOptions()
     with closing(keys(place)) as api_keys:
         require_keys(config, api_keys)
-    listener = _listen(config.host, config.port)
+    listener = listen(config.host, config.port)
     try:
         config = replace(config, port=listener.getsockname()[1])
         log_format = options.log_format
@@ -194,7 +194,7 @@ def server_url(config: ServiceConfig) -> str:
     return f"http://{host}:{config.port}"
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:

@@ -65,15 +65,15 @@ def expand(
         return prefix
     if len(prefix) < MIN_LENGTH:
         return None
-    ids = [id_ for id_ in ids if _may_stand_for(prefix, id_, purpose)]
+    ids = [id_ for id_ in ids if may_stand_for(prefix, id_, purpose)]
     if len(ids) > 1:
-        raise _ambiguous(prefix, ids)
+        raise ambiguous(prefix, ids)
     for id_ in ids:
         return id_
     return None
 
 
-def _may_stand_for(prefix: str, id_: str, purpose: Purpose) -> bool:
+def may_stand_for(prefix: str, id_: str, purpose: Purpose) -> bool:
     if purpose is Purpose.ANY or is_random(id_):
         return True
     if purpose is Purpose.CHANGE:
@@ -84,7 +84,7 @@ def _may_stand_for(prefix: str, id_: str, purpose: Purpose) -> bool:
     return before.isalnum() and after.isalnum()
 
 
-def _ambiguous(prefix: str, ids: Sequence[str]) -> AmbiguousId:
+def ambiguous(prefix: str, ids: Sequence[str]) -> AmbiguousId:
     choices = ", ".join(truncate(id_, 80) for id_ in ids[:_CANDIDATES_IN_MESSAGE])
     if len(ids) > _CANDIDATES_IN_MESSAGE:
         choices += ", …"
@@ -107,17 +107,17 @@ def expand_filter(store: Store, filter: Filter) -> Filter:
     """The filter with the whole ids of its conversations. Raises AmbiguousId."""
     if not filter.conversations:
         return filter
-    ids = _expand_all(store, filter.conversations, Purpose.READ)
+    ids = expand_all(store, filter.conversations, Purpose.READ)
     return replace(filter, conversations=ids)
 
 
 def expand_selection(store: Store, selection: Selection) -> Selection:
     """The selection with whole ids. Only random ids can be abbreviated here."""
-    ids = _expand_all(store, selection.conversations, Purpose.CHANGE)
+    ids = expand_all(store, selection.conversations, Purpose.CHANGE)
     return selection._replace(conversations=ids)
 
 
-def _expand_all(store: Store, ids: Sequence[str], purpose: Purpose) -> tuple[str, ...]:
+def expand_all(store: Store, ids: Sequence[str], purpose: Purpose) -> tuple[str, ...]:
     """Each id in full. One that stands for nothing stays as it is."""
     return tuple(expand(id_, store.ids_with_prefix, purpose) or id_ for id_ in ids)
 
@@ -153,7 +153,7 @@ class AbbreviatedStore(StoreView):
         return with_full_id(call_document, document, self._store.ids_with_prefix, purpose)
 
 
-def _expanding(name: str, purpose: Purpose) -> Any:
+def expanding(name: str, purpose: Purpose) -> Any:
     def call(view: AbbreviatedStore, id: str, *arguments: Any, **options: Any) -> Any:
         method = getattr(view._store, name)
         find = view._store.ids_with_prefix
@@ -163,9 +163,9 @@ def _expanding(name: str, purpose: Purpose) -> Any:
 
 
 for _name in READING:
-    setattr(AbbreviatedStore, _name, _expanding(_name, Purpose.READ))
+    setattr(AbbreviatedStore, _name, expanding(_name, Purpose.READ))
 for _name in CHANGING:
-    setattr(AbbreviatedStore, _name, _expanding(_name, Purpose.CHANGE))
+    setattr(AbbreviatedStore, _name, expanding(_name, Purpose.CHANGE))
 
 
 def with_full_id(

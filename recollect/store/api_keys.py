@@ -81,7 +81,7 @@ COLUMNS = tuple(field.name for field in fields(ApiKey))
 SESSION_COLUMNS = tuple(field.name for field in fields(Session))
 
 
-def _names(columns: Sequence[str]) -> str:
+def names(columns: Sequence[str]) -> str:
     return ", ".join(f'"{column}"' for column in columns)
 
 
@@ -117,8 +117,8 @@ create table if not exists session (
 );
 """
 """The tables, with the types of binary values and flags, which differ."""
-_SELECT = f"select {_names(COLUMNS)} from api_key"
-_SELECT_SESSION = f"select {_names(SESSION_COLUMNS)} from session"
+_SELECT = f"select {names(COLUMNS)} from api_key"
+_SELECT_SESSION = f"select {names(SESSION_COLUMNS)} from session"
 _DROP_SESSIONS = """
 delete from session where expires_at <= ? or id in (
   select id from session where "user" = ? order by used_at desc limit 1000000 offset ?
@@ -228,7 +228,7 @@ class ApiKeys(ABC):
 
         def work(db: KeyDatabase) -> None:
             db.run(_DROP_SESSIONS, (_now(), session.user, MAX_SESSIONS_EACH_USER - 1))
-            _insert(db, "session", SESSION_COLUMNS, session)
+            insert(db, "session", SESSION_COLUMNS, session)
 
         self._write(work)
 
@@ -261,13 +261,13 @@ class ApiKeys(ABC):
 
 
 def insert_key(db: KeyDatabase, key: ApiKey) -> None:
-    _insert(db, "api_key", COLUMNS, key)
+    insert(db, "api_key", COLUMNS, key)
 
 
-def _insert(db: KeyDatabase, table: str, columns: Sequence[str], record: ApiKey | Session) -> None:
+def insert(db: KeyDatabase, table: str, columns: Sequence[str], record: ApiKey | Session) -> None:
     places = ", ".join("?" * len(columns))
-    values = tuple(_to_column(value) for value in astuple(record))
-    db.run(f"insert into {table} ({_names(columns)}) values ({places})", values)
+    values = tuple(to_column(value) for value in astuple(record))
+    db.run(f"insert into {table} ({names(columns)}) values ({places})", values)
 
 
 def no_key(id: str) -> NotFound:
@@ -280,7 +280,7 @@ def no_session(id: str) -> NotFound:
     )
 
 
-def _to_column(value: Any) -> Any:
+def to_column(value: Any) -> Any:
     if isinstance(value, tuple):
         return " ".join(value)
     if isinstance(value, datetime):

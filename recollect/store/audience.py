@@ -83,16 +83,16 @@ class AudienceStore(StoreView):
     # -- documents ---
 
     def document(self, id: str) -> Document:
-        return _visible_part(self._store.document(id))
+        return visible_part(self._store.document(id))
 
     def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         documents = self._store.documents(ids)
-        return {id_: _visible_part(document) for id_, document in documents.items()}
+        return {id_: visible_part(document) for id_, document in documents.items()}
 
     def iter_documents(
         self, filter: Filter, on_damage: OnDamage | None = None
     ) -> Iterator[Document]:
-        return map(_visible_part, self._store.iter_documents(filter, on_damage))
+        return map(visible_part, self._store.iter_documents(filter, on_damage))
 
     def is_linear(self, id: str) -> bool:
         """False: a path may skip messages, and the answer must not tell whether it does."""
@@ -324,7 +324,7 @@ def enough(
         request = 2 * request + _PASSAGES_PER_QUERY
 
 
-def _visible_part(document: Document) -> Document:
+def visible_part(document: Document) -> Document:
     passages = tuple(p for p in document.passages if not is_human_only(p))
     if len(passages) == len(document.passages):
         return document

@@ -50,7 +50,7 @@ class AuditFiles(AuditLogs):
         for path in _files(self._folder / user):
             with path.open("rb") as file:
                 for line in file:
-                    record = _parse(line, number + 1)
+                    record = parse(line, number + 1)
                     number = record.number
                     yield record
 
@@ -59,18 +59,18 @@ class AuditFiles(AuditLogs):
         create_private_folder(folder)
         with file_lock(folder / "lock", wait=True):
             self._rotate(folder)
-            head = _last_record(folder)
+            head = last_record(folder)
             records = chain(entries, head)
-            _append(folder / "log.jsonl", records, durable)
+            append(folder / "log.jsonl", records, durable)
             if durable:
-                _store_head(folder, Head(records[-1].number, records[-1].hash))
+                store_head(folder, Head(records[-1].number, records[-1].hash))
 
     def _rotate(self, folder: Path) -> None:
         current = folder / "log.jsonl"
         if not current.exists() or current.stat().st_size < LIMITS.audit_bytes // _FILES:
             return
         with current.open("rb") as file:
-            first = _parse(file.readline(), 1).number
+            first = parse(file.readline(), 1).number
         sync_file(current)
         current.replace(folder / f"log-{first:012d}.jsonl")
         files = _files(folder)
@@ -87,7 +87,7 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _parse(line: bytes, number: int) -> Record:
+def parse(line: bytes, number: int) -> Record:
     """A line as a record. A damaged line becomes one whose hash is wrong."""
     try:
         values = json.loads(line)
@@ -96,7 +96,7 @@ def _parse(line: bytes, number: int) -> Record:
         return Record(number, "", "")
 
 
-def _last_record(folder: Path) -> Head:
+def last_record(folder: Path) -> Head:
     """The head of the log. An incomplete last line, left by a power cut, is removed."""
     files = _files(folder)
     for path in reversed(files):
@@ -109,12 +109,12 @@ def _last_record(folder: Path) -> Head:
                 file.truncate(size - len(tail) + len(complete))
         lines = complete.splitlines()
         if lines:
-            record = _parse(lines[-1], 0)
+            record = parse(lines[-1], 0)
             return Head(record.number, record.hash)
     return Head()
 
 
-def _append(path: Path, records: Sequence[Record], durable: bool) -> None:
+def append(path: Path, records: Sequence[Record], durable: bool) -> None:
     lines = [
         json.dumps({"number": record.number, "record": record.text, "hash": record.hash}) + "\n"
         for record in records
@@ -130,7 +130,7 @@ def _append(path: Path, records: Sequence[Record], durable: bool) -> None:
         os.close(file)
 
 
-def _store_head(folder: Path, head: Head) -> None:
+def store_head(folder: Path, head: Head) -> None:
     draft = folder / "head.part"
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

@@ -202,7 +202,7 @@ def verify_chain(records: Iterable[Record], heads: Iterable[Head] = ()) -> Verif
     result = Verification()
     expected = [head for head in heads if head.number]
     for record in records:
-        _verify_record(record, result)
+        verify_record(record, result)
         for head in expected:
             if head.number == record.number and head.hash != record.hash:
                 result.report(f"record {record.number}: it is not the record that was there before")
@@ -223,12 +223,12 @@ def verify_chain(records: Iterable[Record], heads: Iterable[Head] = ()) -> Verif
     return result
 
 
-def _verify_record(record: Record, result: Verification) -> None:
+def verify_record(record: Record, result: Verification) -> None:
     if record_hash(record.number, record.text) != record.hash:
         result.report(f"record {record.number}: it was changed (its hash is wrong)")
     if not result.records:
         result.first = record.number
-        if record.number == 1 and _previous(record) != START:
+        if record.number == 1 and previous(record) != START:
             result.report("record 1: it does not begin the chain")
         return
     last = result.head
@@ -239,11 +239,11 @@ def _verify_record(record: Record, result: Verification) -> None:
         result.report(f"records {last.number + 1} to {record.number - 1}: they are missing")
     elif missing < 0:
         result.report(f"record {record.number}: it is in the wrong place, after {last.number}")
-    elif _previous(record) != last.hash:
+    elif previous(record) != last.hash:
         result.report(f"record {record.number}: it does not follow record {last.number}")
 
 
-def _previous(record: Record) -> object:
+def previous(record: Record) -> object:
     try:
         return json.loads(record.text).get("previous")
     except (ValueError, AttributeError):
@@ -276,19 +276,19 @@ class AuditLogs(ABC):
         try:
             self._queue.put(pending, timeout=_WAIT_SECONDS)
         except queue.Full as error:
-            raise _unrecorded("it is too slow") from error
+            raise unrecorded("it is too slow") from error
         if not pending.written.wait(_WAIT_SECONDS):
-            raise _unrecorded("it is too slow")
+            raise unrecorded("it is too slow")
         if isinstance(pending.error, OSError) and pending.error.errno == errno.EROFS:
             return  # on a read-only disk, nothing can have been changed
         if pending.error is not None:
-            raise _unrecorded(str(pending.error)) from pending.error
+            raise unrecorded(str(pending.error)) from pending.error
 
     def _put_if_there_is_room(self, pending: _Pending) -> None:
         try:
             self._queue.put_nowait(pending)
         except queue.Full:
-            _warn("The audit log is too slow; a record was dropped.")
+            warn("The audit log is too slow; a record was dropped.")
 
     def flush(self) -> None:
         """Wait until everything that was recorded is written."""
@@ -357,13 +357,13 @@ class AuditLogs(ABC):
         except Exception as failure:  # the thread must go on
             error = failure
             reason = printable(str(failure))[:300]
-            _warn(f"The audit log cannot be written: {reason}")
+            warn(f"The audit log cannot be written: {reason}")
         for pending in batch:
             pending.error = error
             pending.written.set()
 
 
-def _unrecorded(reason: str) -> RecollectError:
+def unrecorded(reason: str) -> RecollectError:
     return RecollectError(
         f"The audit log cannot be written: {reason}. It was done, but there is no record of it."
     )
@@ -382,7 +382,7 @@ class _Pending:
         self.error: Exception | None = None
 
 
-def _warn(message: str) -> None:
+def warn(message: str) -> None:
     import logging  # most commands need no log
 
     logging.getLogger(__name__).warning("%s", message)
@@ -433,13 +433,13 @@ def _values(record: Record) -> dict[str, Any]:
     """The values of a record. Of one that was damaged or changed, only what can be shown."""
     try:
         values = record.values
-        _validate(values)
+        validate(values)
         return values
     except (ValueError, TypeError, KeyError):
         return {"number": record.number, "at": "1970-01-01T00:00:00Z", "action": "damaged"}
 
 
-def _validate(values: dict[str, Any]) -> None:
+def validate(values: dict[str, Any]) -> None:
     datetime.fromisoformat(values["at"])
     if not isinstance(values.get("ids", []), list) or not isinstance(values.get("count", 0), int):
         raise ValueError("A record has values of the wrong type.")

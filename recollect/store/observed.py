@@ -34,8 +34,8 @@ class ObservationStore(StoreView):
     ) -> None:
         super().__init__(store)
         self._concepts = [tokens(concept) for concept in concepts]
-        self._files = [_file_matcher(file) for file in files]
-        self._words = _and(_any_word(concepts), _any_word([_file_name(file) for file in files]))
+        self._files = [file_matcher(file) for file in files]
+        self._words = _and(any_word(concepts), any_word([file_name(file) for file in files]))
         self.is_filtered = bool(concepts or files)
         """Whether only observations of some concepts or files are searched."""
         self._checks: dict[int, bool] = {}
@@ -124,7 +124,7 @@ class ObservationStore(StoreView):
         if not self._concepts:
             return True
         names = [tokens(str(concept)) for concept in passage.metadata.get("concepts") or ()]
-        return any(_contains(name, concept) for name in names for concept in self._concepts)
+        return any(contains(name, concept) for name in names for concept in self._concepts)
 
     def _has_file(self, passage: Passage) -> bool:
         if not self._files:
@@ -132,11 +132,11 @@ class ObservationStore(StoreView):
         paths = [word.strip(_PUNCTUATION) for word in passage.content.split()]
         for field in ("files_modified", "files_read"):
             paths += [str(path) for path in passage.metadata.get(field) or ()]
-        normal_paths = [_normalize_path(path) for path in paths]
+        normal_paths = [normalize_path(path) for path in paths]
         return any(is_file(path) for path in normal_paths for is_file in self._files)
 
 
-def _contains(name: Sequence[str], concept: Sequence[str]) -> bool:
+def contains(name: Sequence[str], concept: Sequence[str]) -> bool:
     """Whether a name is the concept or a more precise one: `JWT` matches `JWT middleware`."""
     size = len(concept)
     if not size:
@@ -144,13 +144,13 @@ def _contains(name: Sequence[str], concept: Sequence[str]) -> bool:
     return any(name[start : start + size] == concept for start in range(len(name) - size + 1))
 
 
-def _file_matcher(file: str) -> Callable[[str], bool]:
+def file_matcher(file: str) -> Callable[[str], bool]:
     """A function that tells whether a path is the given file.
 
     `auth.ts`, `src/auth` and the whole path match `/home/me/api/src/auth.ts`. So does a longer path
     that ends in the observed path.
     """
-    file_path = _normalize_path(file)
+    file_path = normalize_path(file)
     pattern = re.compile(rf"(?:^|/){re.escape(file_path)}(?:$|/|\.)")
 
     def is_file(path: str) -> bool:
@@ -163,15 +163,15 @@ def _file_matcher(file: str) -> Callable[[str], bool]:
     return is_file
 
 
-def _normalize_path(path: str) -> str:
+def normalize_path(path: str) -> str:
     return fold(path.strip()).replace("\\", "/").removeprefix("./").strip("/")
 
 
-def _file_name(file: str) -> str:
-    return _normalize_path(file).rpartition("/")[2]
+def file_name(file: str) -> str:
+    return normalize_path(file).rpartition("/")[2]
 
 
-def _any_word(texts: Iterable[str]) -> Node | None:
+def any_word(texts: Iterable[str]) -> Node | None:
     """A query for any of these texts, or None if the index cannot tell."""
     words = tuple(Word(text) for text in texts)
     if not words or not all(has_token(word.text) for word in words):

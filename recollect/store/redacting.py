@@ -119,11 +119,11 @@ class RedactingStore(StoreView):
         self._store.save_observations(conversation, version, observations, complete)
 
     def update_receipt(self, receipt: Receipt, has_ended: bool = True) -> None:
-        _redact_samples(receipt)
+        redact_samples(receipt)
         self._store.update_receipt(receipt, has_ended)
 
 
-def _redact_samples(receipt: Receipt) -> None:
+def redact_samples(receipt: Receipt) -> None:
     for file in receipt.files:
         file.samples = {
             reason: [redact_text(sample)[0] for sample in samples]

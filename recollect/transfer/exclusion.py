@@ -234,7 +234,7 @@ def add_pattern(home: Path, pattern: str) -> None:
     pattern = validate_pattern(pattern)
     with _lock:
         if pattern not in read_patterns(home):
-            _write(home, [*_lines(home), pattern])
+            write(home, [*_lines(home), pattern])
 
 
 def remove_pattern(home: Path, pattern: str) -> None:
@@ -243,7 +243,7 @@ def remove_pattern(home: Path, pattern: str) -> None:
         lines = _lines(home)
         others = [line for line in lines if line.strip() != pattern.strip()]
         if others != lines:
-            _write(home, others)
+            write(home, others)
 
 
 def validate_pattern(pattern: str) -> str:
@@ -264,7 +264,7 @@ def _lines(home: Path) -> list[str]:
         return []
 
 
-def _write(home: Path, lines: list[str]) -> None:
+def write(home: Path, lines: list[str]) -> None:
     """Replace the file in one step."""
     file = home / EXCLUSIONS
     if READ_ONLY.get():

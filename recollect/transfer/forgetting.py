@@ -184,7 +184,7 @@ class _Matcher:
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
-        self._contains = _text_matcher(selection)
+        self._contains = text_matcher(selection)
 
     def match(self, document: Document) -> _Match | None:
         selection = self._selection
@@ -224,7 +224,7 @@ class _Matcher:
 
     def _is_in(self, value: Any) -> bool:
         """Whether a JSON value contains the text."""
-        return any(map(self._contains, _texts(value)))
+        return any(map(self._contains, texts(value)))
 
     def _is_named(self, document: Document) -> bool:
         """Whether the title or metadata of a document contains the text."""
@@ -272,7 +272,7 @@ def span(document: Document, selection: Selection) -> tuple[float, float]:
     return first, last
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
     """Every text in a JSON value."""
     pending = [value]
     while pending:
@@ -288,7 +288,7 @@ def _texts(value: Any) -> Iterator[str]:
 # -- texts ---
 
 
-def _text_matcher(selection: Selection) -> Callable[[str], bool]:
+def text_matcher(selection: Selection) -> Callable[[str], bool]:
     """A function that says whether a text contains the words and the pattern of a selection.
 
     RE2 takes time linear in the length of the text, whatever the pattern is.
@@ -315,8 +315,8 @@ def _text_matcher(selection: Selection) -> Callable[[str], bool]:
 
 def state_matcher(selection: Selection) -> Callable[[str], bool]:
     """The same for the JSON of a state that undoing an import would restore."""
-    contains = _text_matcher(selection)
-    return lambda state: any(map(contains, _texts(json.loads(state))))
+    contains = text_matcher(selection)
+    return lambda state: any(map(contains, texts(json.loads(state))))
 
 
 def _compile(pattern: str) -> Any:

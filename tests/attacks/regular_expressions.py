@@ -98,7 +98,7 @@ def expressions_of_languages() -> Iterator[Expression]:
                 method = "match" if name in STARTS else "finditer"
                 yield Expression(pattern, f"{place}.observer.{name}", frozenset([method]))
         replies = f"{place}.observer.replies"
-        yield Expression(cues._trivial(language), replies, frozenset(["fullmatch"]))
+        yield Expression(cues.trivial(language), replies, frozenset(["fullmatch"]))
         rules = english_rules() if language.code == "en" else translated_rules(language)
         for number, (pattern, _) in enumerate(rules):
             yield Expression(pattern, f"{place}.rules.{number}", frozenset(["finditer"]))

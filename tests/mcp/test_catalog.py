@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.serve.mcp.catalog import MAX_CATALOGS, Catalog, _cached_catalog
+from recollect.serve.mcp.catalog import MAX_CATALOGS, Catalog, cached_catalog
 from recollect.serve.mcp.context import Answer, Context, LocalLibrary, ToolError, TooManyCalls
 from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS, Tool, all_tools
 
@@ -197,4 +197,4 @@ def test_a_variant_is_created_once_and_never_offers_more() -> None:
         catalog.variant(profile="unknown")
     for number in range(3 * MAX_CATALOGS):
         catalog.variant(allowed=[f"toolset {number}"])
-    assert _cached_catalog.cache_info().currsize <= MAX_CATALOGS
+    assert cached_catalog.cache_info().currsize <= MAX_CATALOGS

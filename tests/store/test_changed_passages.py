@@ -66,7 +66,7 @@ def test_changed_messages_that_are_too_long_are_found_by_fts5(
 ) -> None:
     monkeypatch.setattr(volume_index, "_MAX_CHANGED_CHARACTERS", 30)
     with store._connections.read() as db:
-        assert len(volume_index._changed_passages(db)[1]) == 1
+        assert len(volume_index.changed_passages(db)[1]) == 1
         check_queries(store)
 
 

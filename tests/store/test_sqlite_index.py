@@ -287,7 +287,7 @@ def test_a_slowly_growing_library_rewrites_each_message_a_few_times(
     rewritten_messages = 0
     for start in range(1, 2_561, 10):
         volumes.append((start, start + 9))
-        for first, last in sealing._merge([*volumes]):
+        for first, last in sealing.merge([*volumes]):
             rewritten_messages += last - first + 1
             volumes = [v for v in volumes if not first <= v[0] <= last] + [(first, last)]
     assert len(volumes) <= 10
@@ -543,7 +543,7 @@ point = sys.argv[2]
 die = lambda: os.kill(os.getpid(), signal.SIGKILL)
 VolumeIndex = volume_index.VolumeIndex
 rows, write = VolumeIndex._rows, volume_index.write_volume
-flush = volume_writer._flush_folder
+flush = volume_writer.flush_folder
 volumes = 0
 
 def dying_rows(self, key_range):
@@ -565,7 +565,7 @@ def dying_write(*arguments):
         die()
 
 VolumeIndex._rows, volume_index.write_volume = dying_rows, dying_write
-volume_writer._flush_folder = dying_flush
+volume_writer.flush_folder = dying_flush
 SqliteStore(Path(sys.argv[1])).refresh()
 """
 
@@ -1177,7 +1177,7 @@ def test_refresh_waits_while_another_store_removes_deleted_data(
     store.add_vectors(space, {p: [np.ones(8, np.float32)] for p in store.unembedded(space, 100)[0]})
     lock = path.with_name("index") / part / "lock"
     is_trying = threading.Event()
-    lock_file = private_files._lock
+    lock_file = private_files.lock
 
     def report_and_lock(file: int, wait: bool) -> None:
         if not os.path.samestat(os.fstat(file), lock.stat()):

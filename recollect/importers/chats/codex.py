@@ -373,7 +373,7 @@ class _Rollout:
         yield Document(
             source=SOURCE.name,
             source_id=thread,
-            title=_title(passages),
+            title=title(passages),
             project=cwd,
             created_at=started_at or min(times, default=None),
             updated_at=max(times, default=started_at),
@@ -442,7 +442,7 @@ class _Rollout:
         return passages, head
 
 
-def _title(passages: list[Passage]) -> str:
+def title(passages: list[Passage]) -> str:
     prompts = (p.content for p in passages if (p.role, p.type) == ("user", "message"))
     prompt = next(prompts, "")
     request = _REQUEST.search(prompt)

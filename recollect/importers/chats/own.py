@@ -252,8 +252,8 @@ def _passage(record: Mapping[str, Json], identity: str, index: int, names: _Name
         created_at=moment(record.get("timestamp")) or moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
         visibility=visibility,
-        attachments=_items(record.get("attachments")),
-        citations=_items(record.get("citations")),
+        attachments=items(record.get("attachments")),
+        citations=items(record.get("citations")),
         metadata=metadata,
         position=index,
         canonical=record.get("canonical") is not False,
@@ -285,7 +285,7 @@ def one_of(allowed: tuple[str, ...], value: Json) -> str:
     return value if value in allowed else allowed[0]
 
 
-def _items(value: Json) -> tuple[Json, ...]:
+def items(value: Json) -> tuple[Json, ...]:
     if isinstance(value, list):
         return tuple(value)
     return () if value is None else (value,)

@@ -57,7 +57,7 @@ def extract(entry: Entry) -> Extract:
         or page.titles.get("h1", ""),
         author=_author(meta, records),
         language=page.language or first_of(meta, ("og:locale", "dc.language")),
-        url=_url(page, data),
+        url=url(page, data),
         created_at=published_at(page, records),
         tags=tuple(
             dict.fromkeys(split_keywords(meta.get("keywords") or meta.get("news_keywords")))
@@ -196,7 +196,7 @@ def published_at(page: _Page, records: Records) -> datetime | None:
     return next((date for date in map(parse_date, texts) if date is not None), None)
 
 
-def _url(page: _Page, data: bytes) -> str:
+def url(page: _Page, data: bytes) -> str:
     candidates = [page.canonical_url or "", page.meta.get("og:url", "")]
     saved_from = _SAVED_FROM.search(data[:4096])
     if saved_from:

@@ -200,7 +200,7 @@ def read_table(text: str) -> Records:
     csv.field_size_limit(max(csv.field_size_limit(), _CSV_FIELD_CHARACTERS))
     header, _, body = text.partition("\n")
     columns = [column.lower() for column in _columns(header)]
-    rows = csv.reader(io.StringIO(body, newline=""), delimiter=_delimiter(header))
+    rows = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter(header))
     try:
         for row in rows:
             if any(row):
@@ -211,12 +211,12 @@ def read_table(text: str) -> Records:
 
 
 def _columns(header: str) -> list[str]:
-    for row in csv.reader([header], delimiter=_delimiter(header)):
+    for row in csv.reader([header], delimiter=delimiter(header)):
         return [column.strip() for column in row]
     return []
 
 
-def _delimiter(header: str) -> str:
+def delimiter(header: str) -> str:
     return max(",;\t|", key=header.count)
 
 

@@ -204,12 +204,12 @@ class Files:
             except ProcessDied as death:
                 self.close()
                 self.raise_if_stopped(death)
-                yield from _failed(pending.pop(0), f"cannot be read to its end: {death}")
+                yield from failed(pending.pop(0), f"cannot be read to its end: {death}")
                 self._failure_seconds += time.monotonic() - started
                 if self._failure_seconds > self.bounds.failure_seconds:
                     reason = "not read: too many other files of this import exceeded their limits"
                     for file in pending:
-                        yield from _failed(file, reason)
+                        yield from failed(file, reason)
                     return
             if pending:
                 yield from self._find_again(pending)
@@ -256,7 +256,7 @@ class Files:
         for file in list(pending):
             if file.place not in places:
                 pending.remove(file)
-                yield from _failed(file, "changed or disappeared during the import")
+                yield from failed(file, "changed or disappeared during the import")
 
     # -- the process ---
 
@@ -304,6 +304,6 @@ def checked(process: ParsingProcess) -> Iterator[None]:
         raise process.reject("the parser failed") from error
 
 
-def _failed(file: File, reason: str) -> Iterator[tuple[File, Item]]:
+def failed(file: File, reason: str) -> Iterator[tuple[File, Item]]:
     yield file, failure(reason, file.name)
     yield file, FileEnd()

@@ -45,7 +45,7 @@ class ParsingProcess:
         self._verdict = ""
         """Why the process was killed, if it was."""
         self._is_ready = False
-        self._process = _start(module or MODULE)
+        self._process = start(module or MODULE)
         self._input = self._process.stdin
         self._frames = self._process.stdout
         self.send(
@@ -178,7 +178,7 @@ def _key(readable: Sequence[Path], bounds: Bounds, module: str) -> tuple[object,
     return (module, bounds, *folders)
 
 
-def _start(module: str) -> subprocess.Popen[bytes]:
+def start(module: str) -> subprocess.Popen[bytes]:
     environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     package_folder = str(Path(__file__).parents[3])
     search_path = [package_folder, os.environ.get("PYTHONPATH", "")]

@@ -328,7 +328,7 @@ class Language:
         """
         if self.unspaced:
             return unicodedata.normalize("NFKC", text)
-        return _SPACES.sub(_single_space, indexable(text.replace("\u2019", "'")))
+        return _SPACES.sub(single_space, indexable(text.replace("\u2019", "'")))
 
     # -- text without spaces ---
 
@@ -367,7 +367,7 @@ def _names(fields: Fields, name: str) -> list[list[str]]:
     return [names.split() for names in fields.text(name).split("|") if names]
 
 
-def _single_space(run: re.Match[str]) -> str:
+def single_space(run: re.Match[str]) -> str:
     """A line break stays one, because some phrases begin a line."""
     return "\n" if "\n" in run[0] else " "
 

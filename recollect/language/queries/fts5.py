@@ -95,7 +95,7 @@ def _token(match: re.Match[str]) -> Token:
     if match["operator"]:
         return Token(match["operator"])
     if match["column"]:
-        return _column_filter(match)
+        return column_filter(match)
     if match["near"] is not None:
         inner = match["near"]
         distance = _NEAR_DISTANCE.search(inner)
@@ -104,16 +104,16 @@ def _token(match: re.Match[str]) -> Token:
         number = distance[1] if distance else _DEFAULT_DISTANCE
         return Token("near", distance=number, inner=tuple(_tokens(inner)))
     if match["phrase"]:
-        return Token("word", word=Word(_unquote(match["phrase"]), prefix=bool(match["star"])))
+        return Token("word", word=Word(unquote(match["phrase"]), prefix=bool(match["star"])))
     if match["word"]:
         return Token("word", word=Word(match["word"], prefix=bool(match["star"])))
     return Token("word", word=typed_word(match["text"]))
 
 
-def _column_filter(match: re.Match[str]) -> Token:
+def column_filter(match: re.Match[str]) -> Token:
     """A token whose text says whether the filter leaves out `content`."""
     names = [match["name"]] if match["name"] else re.findall(rf"{_STRING}|\S+", match["names"])
-    columns = {_unquote(name).lower() for name in names}
+    columns = {unquote(name).lower() for name in names}
     if not columns or not columns.issubset(_COLUMNS):
         raise MalformedQuery(
             "A column filter names an unknown column. Only `content` can be searched."
@@ -122,7 +122,7 @@ def _column_filter(match: re.Match[str]) -> Token:
     return Token("column", text="-" * leaves_out)
 
 
-def _unquote(text: str) -> str:
+def unquote(text: str) -> str:
     if text.startswith('"'):
         return text[1:-1].replace('""', " ")
     return text
@@ -159,7 +159,7 @@ class _Parser:
         parts = [self._not()]
         while self._accept("AND"):
             if self._accept("NOT"):
-                parts += _exclusion(self._not())
+                parts += exclusion(self._not())
             else:
                 parts.append(self._not())
         return _all_of(parts)
@@ -167,14 +167,14 @@ class _Parser:
     def _not(self) -> Node | None:
         parts = [self._words()]
         while self._accept("NOT"):
-            parts += _exclusion(self._words())
+            parts += exclusion(self._words())
         return _all_of(parts)
 
     def _words(self) -> Node | None:
         parts = [self._part()]
         while self._kind in ("word", "near", "column", "(", "+"):
             parts.append(self._part())
-        return _all_of([part for part in parts if not _is_blank(part)] or [None])
+        return _all_of([part for part in parts if not is_blank(part)] or [None])
 
     def _part(self) -> Node | None:
         """A word, phrase, NEAR or group, and the column filters before it."""
@@ -188,7 +188,7 @@ class _Parser:
             node = self._group()
         else:
             node = self._phrase()
-        return node if is_searched or _is_blank(node) else None
+        return node if is_searched or is_blank(node) else None
 
     def _group(self) -> Node | None:
         self._depth += 1
@@ -249,11 +249,11 @@ class _Parser:
         return is_next
 
 
-def _is_blank(node: Node | None) -> bool:
+def is_blank(node: Node | None) -> bool:
     return isinstance(node, Word) and not has_token(node.text)
 
 
-def _exclusion(node: Node | None) -> list[Node | None]:
+def exclusion(node: Node | None) -> list[Node | None]:
     return [] if node is None else [Not(node)]
 
 

@@ -48,7 +48,7 @@ def classify(text: str) -> str:
         return QUESTION
     if all(is_identifier(word) for word in words):  # also "3.12.7?"
         return IDENTIFIER
-    if _is_asking(text, words) or _is_sentence(text, words):
+    if is_asking(text, words) or is_sentence(text, words):
         return QUESTION
     return KEYWORDS
 
@@ -63,7 +63,7 @@ def is_statement(text: str) -> bool:
     if len(text.split()) > _MOST_WORDS_OF_QUESTION:
         return True
     first_sentence = _SENTENCE_END.split(text.strip(), maxsplit=1)[0]
-    return classify(text) == QUESTION and not _is_asking(first_sentence, first_sentence.split())
+    return classify(text) == QUESTION and not is_asking(first_sentence, first_sentence.split())
 
 
 def identifiers(text: str) -> list[str]:
@@ -85,10 +85,10 @@ def is_identifier(word: str) -> bool:
         return True
     if _CAMEL_CASE.fullmatch(bare) or _LONG_OPTION.fullmatch(bare):
         return True
-    return bool(_JOINED.search(bare)) and not _joins_function_words(bare)
+    return bool(_JOINED.search(bare)) and not joins_function_words(bare)
 
 
-def _is_asking(text: str, words: list[str]) -> bool:
+def is_asking(text: str, words: list[str]) -> bool:
     """Whether several words are worded as a question or a request."""
     if text.rstrip().endswith(_QUESTION_MARKS):
         return True
@@ -104,7 +104,7 @@ def _is_asking(text: str, words: list[str]) -> bool:
     return not language.opening_words.isdisjoint(openings)
 
 
-def _is_sentence(text: str, words: list[str]) -> bool:
+def is_sentence(text: str, words: list[str]) -> bool:
     """Whether several words are a sentence or a part of one, not just keywords."""
     language = language_of(text)
     if language.unspaced or len(words) == 1:
@@ -119,7 +119,7 @@ def _is_sentence(text: str, words: list[str]) -> bool:
     return len(words) > MOST_KEYWORDS or 2 * function_words > len(words)
 
 
-def _joins_function_words(text: str) -> bool:
+def joins_function_words(text: str) -> bool:
     """Whether it is like and/or, his/her or e.g., but not a name such as AT&T, U.S. or A/B."""
     if "&" in text or (_INITIALS.fullmatch(text) and text.upper() not in _ABBREVIATIONS):
         return False

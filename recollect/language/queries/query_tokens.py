@@ -59,7 +59,7 @@ def query_tokens(text: str, *, fields: bool) -> Iterator[Token]:
         space = _SPACE.match(text, end)
         assert space is not None  # it matches the empty string
         start = end
-        token, end = _token_at(text, space.end(), fields, flagged)
+        token, end = token_at(text, space.end(), fields, flagged)
         yield token._replace(text=text[start:end])
 
 
@@ -88,7 +88,7 @@ def text_without_fields(tokens: Iterable[Token]) -> str:
     return "".join(token.text for token in remaining).strip()
 
 
-def _token_at(text: str, start: int, fields: bool, flagged: bool) -> tuple[Token, int]:
+def token_at(text: str, start: int, fields: bool, flagged: bool) -> tuple[Token, int]:
     """The token at a position, and where it ends."""
     match = _TOKEN.match(text, start)
     assert match is not None  # every character except white space starts a token
@@ -108,7 +108,7 @@ def _token(match: re.Match[str], fields: bool) -> Token:
     if match["phrase"] is not None:
         return Token("phrase", word=Word(match["phrase"], prefix=bool(match["star"])))
     if match["near"] is not None:
-        return _near_token(match["near"], fields)
+        return near_token(match["near"], fields)
     text: str | None = match["text"]
     if text is None:
         if match["lone_quote"]:
@@ -122,7 +122,7 @@ def _token(match: re.Match[str], fields: bool) -> Token:
     return Token("word", word=typed_word(text))
 
 
-def _near_token(inner: str, fields: bool) -> Token:
+def near_token(inner: str, fields: bool) -> Token:
     """The token of NEAR(...), given what is in its parentheses."""
     distance = ""
     match = _NEAR_DISTANCE.search(inner)
@@ -243,7 +243,7 @@ def _field(match: re.Match[str]) -> Field | None:
     quoted = match["quoted"]
     value: str = match["value"] if quoted is None else quoted
     if name in ("before", "after"):
-        return Field(name, negated, date=_parse_date(name, value))
+        return Field(name, negated, date=parse_date(name, value))
     if not has_token(value):
         return None
     if name == "title":
@@ -265,7 +265,7 @@ def _field(match: re.Match[str]) -> Field | None:
     return Field(name, negated, values=tuple(values))
 
 
-def _parse_date(name: str, value: str) -> datetime:
+def parse_date(name: str, value: str) -> datetime:
     """The start of the year, month or day for `after`, its end for `before`."""
     try:
         return bound(value, end=name == "before")

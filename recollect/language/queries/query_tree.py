@@ -125,7 +125,7 @@ def are_near(text: Sequence[str], parts: Sequence[Word], distance: int) -> bool:
         matches.append((occurrences(text, words, part.prefix), len(words)))
     ends = sorted({start for starts, _ in matches for start in starts})
     return any(
-        all(_has_number_between(starts, end - length - distance, end) for starts, length in matches)
+        all(has_number_between(starts, end - length - distance, end) for starts, length in matches)
         for end in ends
     )
 
@@ -164,7 +164,7 @@ def occurrences(text: Sequence[str], words: Sequence[str], prefix: bool) -> list
     return [start for start in range(len(text) - len(first)) if is_here(start)]
 
 
-def _has_number_between(numbers: Sequence[int], first: int, last: int) -> bool:
+def has_number_between(numbers: Sequence[int], first: int, last: int) -> bool:
     """Whether one of some numbers in ascending order is between two others, or equal to one."""
     place = bisect_left(numbers, first)
     return place < len(numbers) and numbers[place] <= last

@@ -190,7 +190,7 @@ def type_of_work(work: Work, request: str, outcome: str) -> str:
     """The type of an observation of work: by what was done, or by the words if that is unclear."""
     text = " ".join((*work.commits, request))
     if work.changes or work.renames or work.commits:
-        return _type_of_change(work, text, outcome)
+        return type_of_change(work, text, outcome)
     if SECURITY.is_in(text) or SECURITY.is_in(outcome):
         return "security"
     if work.errors or FIX.is_in(request):
@@ -202,12 +202,12 @@ def type_of_work(work: Work, request: str, outcome: str) -> str:
     return "discovery"
 
 
-def _type_of_change(work: Work, text: str, outcome: str) -> str:
+def type_of_change(work: Work, text: str, outcome: str) -> str:
     files = work.files_modified
     is_configuration = bool(files) and all(CONFIG.search(path) for path in files)
     if SECURITY.is_in(text):
         return "security"
-    named = _type_of_commits(work.commits)
+    named = type_of_commits(work.commits)
     if named is not None:
         return "config" if named == "change" and is_configuration else named
     if files and all(TEST.search(path) for path in files):
@@ -227,7 +227,7 @@ def _type_of_change(work: Work, text: str, outcome: str) -> str:
     return "change"
 
 
-def _type_of_commits(commits: Sequence[str]) -> str | None:
+def type_of_commits(commits: Sequence[str]) -> str | None:
     """The type that the last conventional commit names ("fix: ..." is a bugfix)."""
     for commit in reversed(commits):
         match = _CONVENTIONAL_COMMIT.match(commit)
@@ -297,11 +297,11 @@ def is_trivial(text: str) -> bool:
     text = text.strip()
     if len(text) > _MAX_REPLY_LENGTH:
         return False
-    return any(_trivial(language).fullmatch(text) for language in ALL)
+    return any(trivial(language).fullmatch(text) for language in ALL)
 
 
 @cache
-def _trivial(language: Language) -> re.Pattern[str]:
+def trivial(language: Language) -> re.Pattern[str]:
     own, english = (each.fields.table("observer") for each in (language, ENGLISH))
     words = "|".join(own.lines("trivial")) or "(?!)"
     # No end twice: that would be matched in very many ways.
@@ -319,15 +319,15 @@ def is_reply(text: str, request: str, answer: str) -> bool:
         return False
     if _NEW_TOPIC.at_start(text) or is_pleasantry(text):
         return False
-    if is_trivial(text) or _accepts(text):
+    if is_trivial(text) or accepts(text):
         return True
-    if not _is_choice(text):
+    if not is_choice(text):
         return False
     # The answer may be long, so it is searched last.
     return is_question(request) or _ANAPHOR.is_in(text) or _OFFER.is_in(answer)
 
 
-def _accepts(text: str) -> bool:
+def accepts(text: str) -> bool:
     match = _ACCEPTS.at_start(text)
     if match is None:
         return False
@@ -335,7 +335,7 @@ def _accepts(text: str) -> bool:
     return is_whole_word or not match[0].isascii()
 
 
-def _is_choice(text: str) -> bool:
+def is_choice(text: str) -> bool:
     if len(text) <= _MAX_DECISION_LENGTH and DECISION.is_in(text):
         return True
     if asks(text):

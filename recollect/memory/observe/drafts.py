@@ -127,12 +127,12 @@ def find_statements(stretch: Stretch, salience: Salience) -> list[str]:
             if cues.REQUEST.at_start(text) and not cues.DECISION.is_in(sentence.text):
                 is_request = True
             fewest = 1 if cues.DECISION.is_in(clause) else 2
-            if len(terms(text)) < fewest or (is_request and not _has_own_details(stretch, text)):
+            if len(terms(text)) < fewest or (is_request and not has_own_details(stretch, text)):
                 continue
             score = salience.of_person(clause, question=is_question)
             if score > 1.0:
                 ranking.append((-score, number, stretch.attribute(text, number)))
-    return _distinct(text for _, _, text in sorted(ranking)[:12])
+    return distinct(text for _, _, text in sorted(ranking)[:12])
 
 
 def _is_question(sentence: Sentence, clause: str, text: str) -> bool:
@@ -144,7 +144,7 @@ def _is_question(sentence: Sentence, clause: str, text: str) -> bool:
     return cues.asks(text) and not cues.has_decision(sentence.text)
 
 
-def _has_own_details(stretch: Stretch, text: str) -> bool:
+def has_own_details(stretch: Stretch, text: str) -> bool:
     """Whether people say something about themselves although they ask for something.
 
     People ask questions all the time in everyday life. They state what matters without asking.
@@ -198,7 +198,7 @@ def find_answers(stretch: Stretch, salience: Salience) -> list[str]:
             score += 0.25 * min(4, shared_words) - 0.4 * sentence.item
             stretch.ranking.append((-score, number, text))
     stretch.ranking.sort()
-    return _distinct(text for _, _, text in stretch.ranking[:14])
+    return distinct(text for _, _, text in stretch.ranking[:14])
 
 
 def find_outcome(stretch: Stretch, salience: Salience) -> str:
@@ -245,15 +245,15 @@ def list_facts(sentences: Sequence[Sentence]) -> list[str]:
     for sentence in sentences:
         if not sentence.item:
             continue
-        head = _item_head(sentence.text)
+        head = item_head(sentence.text)
         if head and not head.endswith("?") and head not in heads and len(head.split()) <= 9:
             heads.append(head)
     if len(heads) < 2:
         return []
-    return _join_heads(heads)
+    return join_heads(heads)
 
 
-def _item_head(text: str) -> str:
+def item_head(text: str) -> str:
     """The name at the beginning of a list item; the item itself if it is short."""
     match = _HEAD.match(text)
     head = ""
@@ -264,7 +264,7 @@ def _item_head(text: str) -> str:
     return head.strip(" .,:;\"'“”")
 
 
-def _join_heads(heads: Sequence[str]) -> list[str]:
+def join_heads(heads: Sequence[str]) -> list[str]:
     """The heads as facts: a short one with the first few, and a longer one with more."""
     facts: list[str] = []
     for head in heads:
@@ -286,7 +286,7 @@ def best_clause(sentence: str, salience: Salience) -> str:
     return max(clauses, key=lambda text: salience.of_words(text) + score_details(text))
 
 
-def _distinct(texts: Iterable[str]) -> list[str]:
+def distinct(texts: Iterable[str]) -> list[str]:
     """The texts that are not contained in an earlier one."""
     result: list[str] = []
     for text in texts:
@@ -313,7 +313,7 @@ def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
     request = find_request(stretch, salience)
     answers = find_answers(stretch, salience)
     lists = list_facts(stretch.model_sentences)
-    if _is_trivial_talk(stretch) and not lists and not (answers and _is_long_answer(stretch)):
+    if is_trivial_talk(stretch) and not lists and not (answers and is_long_answer(stretch)):
         return None
     if not statements and not request and not answers:
         return None
@@ -327,13 +327,13 @@ def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
         finding
         or request
         or first_text(statements)
-        or _first_heading(stretch)
+        or first_heading(stretch)
         or best_answer
         or first_text(lists).removeprefix("Listed: ")
     )
     if not title.strip():
         return None
-    draft = Draft(_type_of_talk(stretch, request, best_answer), format_title(title))
+    draft = Draft(type_of_talk(stretch, request, best_answer), format_title(title))
     facts = [text for text in statements if overlap(text, [draft.title]) < 0.9]
     add_facts(draft, facts, 4)
     add_facts(draft, lists[:1], 5)
@@ -347,7 +347,7 @@ def draft_talk(stretch: Stretch, salience: Salience) -> Draft | None:
     return draft
 
 
-def _type_of_talk(stretch: Stretch, request: str, answer: str) -> str:
+def type_of_talk(stretch: Stretch, request: str, answer: str) -> str:
     own_words = [s.text for s in stretch.person_sentences if not s.question]
     type_ = cues.type_of_talk(own_words, request, answer, question=bool(request))
     if type_ in ("learning", "discovery") and stretch.is_choice:
@@ -355,17 +355,17 @@ def _type_of_talk(stretch: Stretch, request: str, answer: str) -> str:
     return type_
 
 
-def _is_trivial_talk(stretch: Stretch) -> bool:
+def is_trivial_talk(stretch: Stretch) -> bool:
     if not stretch.person_sentences:
         return True
     return cues.is_trivial(stretch.request)
 
 
-def _is_long_answer(stretch: Stretch) -> bool:
+def is_long_answer(stretch: Stretch) -> bool:
     return len(" ".join(sentence.text for sentence in stretch.model_sentences)) >= 160
 
 
-def _first_heading(stretch: Stretch) -> str:
+def first_heading(stretch: Stretch) -> str:
     for sentence in stretch.model_sentences:
         if sentence.heading and not sentence.text.endswith(":"):
             return sentence.text
@@ -400,34 +400,34 @@ def draft_work(stretch: Stretch, salience: Salience) -> Draft | None:
     statements = find_statements(stretch, salience)
     answers = find_answers(stretch, salience)
     outcome = find_outcome(stretch, salience)
-    subject = request or first_text(statements) or _first_words(stretch)
-    type_, title = _own_rule(stretch, request)
+    subject = request or first_text(statements) or first_words(stretch)
+    type_, title = own_rule(stretch, request)
     if not title:
-        type_ = _type_of_work(stretch, outcome)
+        type_ = type_of_work(stretch, outcome)
         finding = find_finding(subject, filter(None, (outcome, *answers)))
-        title = _work_title(work, finding or subject, outcome or first_text(answers))
+        title = work_title(work, finding or subject, outcome or first_text(answers))
     if not title:
         return None
     draft = Draft(type_, format_title(title))
-    _add_said_facts(draft, stretch, answers, salience)
-    _add_done_facts(draft, work)
+    add_said_facts(draft, stretch, answers, salience)
+    add_done_facts(draft, work)
     new_statements = [text for text in statements if overlap(text, [draft.title]) < 0.8]
     add_facts(draft, new_statements[:2], MAX_FACTS)
     add_facts(draft, (best_clause(answer, salience) for answer in answers), MAX_FACTS)
     add_facts(draft, (f"Searched the web for: {q}" for q in work.web_queries[:1]), MAX_FACTS)
-    draft.subtitle = choose_subtitle([_capitalize(subject), outcome, *answers], draft)
+    draft.subtitle = choose_subtitle([capitalize(subject), outcome, *answers], draft)
     add_narrative(draft, stretch, salience)
     return draft
 
 
-def _first_words(stretch: Stretch) -> str:
+def first_words(stretch: Stretch) -> str:
     for sentence in stretch.person_sentences:
         if not is_empty(sentence.text) and len(terms(sentence.text)) > 1:
             return sentence.text
     return ""
 
 
-def _own_rule(stretch: Stretch, request: str) -> tuple[str, str]:
+def own_rule(stretch: Stretch, request: str) -> tuple[str, str]:
     """The type and the title of a message that only states a decision or a preference."""
     if request or stretch.reply or stretch.work.commits or not stretch.person_sentences:
         return "", ""
@@ -438,7 +438,7 @@ def _own_rule(stretch: Stretch, request: str) -> tuple[str, str]:
     return "", ""
 
 
-def _type_of_work(stretch: Stretch, outcome: str) -> str:
+def type_of_work(stretch: Stretch, outcome: str) -> str:
     text = f"{stretch.request[:2_000]}\n{stretch.reply}"
     type_ = cues.type_of_work(stretch.work, text, outcome)
     is_certain = type_ not in ("change", "feature", "config", "discovery")
@@ -449,14 +449,14 @@ def _type_of_work(stretch: Stretch, outcome: str) -> str:
     return type_
 
 
-def _work_title(work: Work, subject: str, outcome: str) -> str:
+def work_title(work: Work, subject: str, outcome: str) -> str:
     """What came out of the work: the commit, or how the model describes it."""
     if work.commits:
         return work.commits[-1]
     if work.changes:
         if len(terms(outcome)) >= MIN_OUTCOME_TERMS:
             return outcome
-        title = _change_title(work)
+        title = change_title(work)
         if subject:
             title += f": {without_politeness(subject)}"
         return title
@@ -469,7 +469,7 @@ def _work_title(work: Work, subject: str, outcome: str) -> str:
     return ""
 
 
-def _change_title(work: Work) -> str:
+def change_title(work: Work) -> str:
     """The changed files, as the beginning of a title."""
     changes = work.largest_changes
     verb = "Edit"
@@ -484,13 +484,13 @@ def _change_title(work: Work) -> str:
     return title
 
 
-def _add_said_facts(
+def add_said_facts(
     draft: Draft, stretch: Stretch, answers: Sequence[str], salience: Salience
 ) -> None:
     """What was said, by use: causes, decisions with what was offered, numbers, errors."""
     causes = [text for text in answers if cues.LEARNING.is_in(text)]
-    add_facts(draft, (_cause(text, salience) for text in causes[:2]), 2)
-    add_facts(draft, _decisions(stretch)[:1], 3)
+    add_facts(draft, (cause(text, salience) for text in causes[:2]), 2)
+    add_facts(draft, decisions(stretch)[:1], 3)
     offers = {sentence.text for sentence in stretch.model_sentences[: stretch.offer]}
     add_facts(draft, (text for text in answers if text in offers), 3)
     numbers = [text for text in answers if _DIGIT.search(text)]
@@ -502,7 +502,7 @@ def _add_said_facts(
         add_facts(draft, errors[:1], 4)
 
 
-def _decisions(stretch: Stretch) -> list[str]:
+def decisions(stretch: Stretch) -> list[str]:
     """The clauses of sentences in which the person states a decision or a preference."""
     clauses: list[str] = []
     for sentence in stretch.person_sentences:
@@ -511,7 +511,7 @@ def _decisions(stretch: Stretch) -> list[str]:
     return clauses
 
 
-def _cause(sentence: str, salience: Salience) -> str:
+def cause(sentence: str, salience: Salience) -> str:
     """The sentence that names a cause; if it is long, the clause of it that does."""
     if len(sentence) <= MAX_FACT_LENGTH:
         return sentence
@@ -521,15 +521,15 @@ def _cause(sentence: str, salience: Salience) -> str:
     return best_clause(sentence, salience)
 
 
-def _add_done_facts(draft: Draft, work: Work) -> None:
+def add_done_facts(draft: Draft, work: Work) -> None:
     """What was done: test runs, changed files, commits."""
     runs = [run for run in work.runs.values() if run.is_test or "failed" in run.outcomes]
     add_facts(draft, (run.description for run in runs), 5)
-    add_facts(draft, _change_facts(work), MAX_FACTS)
+    add_facts(draft, change_facts(work), MAX_FACTS)
     add_facts(draft, (f"Committed: {commit}" for commit in work.commits[:-1][-1:]), MAX_FACTS)
 
 
-def _change_facts(work: Work) -> list[str]:
+def change_facts(work: Work) -> list[str]:
     changes = work.largest_changes
     if len(changes) > _MAX_FILE_FACTS:
         names = ", ".join(basename(change.path) for change in changes[:_MAX_FILE_FACTS])
@@ -556,5 +556,5 @@ def draft_decision(stretch: Stretch, work_draft: Draft) -> Iterator[Draft]:
             return
 
 
-def _capitalize(text: str) -> str:
+def capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -63,7 +63,7 @@ def split_exchanges(document: Document) -> list[Exchange]:
     for passage in document.canonical:
         if passage.visibility == "hidden" or not (passage.content.strip() or passage.attachments):
             continue
-        if not parts or (is_from_person(passage) and _starts_exchange(passage, parts[-1])):
+        if not parts or (is_from_person(passage) and starts_exchange(passage, parts[-1])):
             parts.append([])
         if is_human_only(passage):
             passage = passage._replace(content=MASK, attachments=())
@@ -73,7 +73,7 @@ def split_exchanges(document: Document) -> list[Exchange]:
     return [Exchange(number, tuple(part)) for number, part in enumerate(parts, 1)]
 
 
-def _starts_exchange(passage: Passage, previous: Sequence[Passage]) -> bool:
+def starts_exchange(passage: Passage, previous: Sequence[Passage]) -> bool:
     is_among_people = passage.author is not None and all(
         p.role == "user" and p.type == "message" for p in previous
     )
@@ -111,7 +111,7 @@ def conversation_text(
     """The text of a conversation. The same passages always give the same lines."""
     if exchanges is None:
         exchanges = split_exchanges(document)
-    lines = _header(document)
+    lines = header(document)
     passages: dict[str, tuple[int, int]] = {}
     spans: list[tuple[int, int]] = []
     for exchange in exchanges:
@@ -124,13 +124,13 @@ def conversation_text(
             lines.append("")
             start = len(lines) + 1
             lines.append(f"**{speaker(passage)}:**")
-            lines += _content_lines(passage)
+            lines += content_lines(passage)
             passages[passage.id] = (start, len(lines))
         spans.append((first, len(lines)))
     return ConversationText(tuple(lines), passages, tuple(spans))
 
 
-def _header(document: Document) -> list[str]:
+def header(document: Document) -> list[str]:
     title = " ".join(document.title.split()) or document.id or document.source_id
     return [
         f"# Conversation: {title}",
@@ -139,7 +139,7 @@ def _header(document: Document) -> list[str]:
     ]
 
 
-def _content_lines(passage: Passage) -> list[str]:
+def content_lines(passage: Passage) -> list[str]:
     content = passage.content.strip("\n").replace("\r\n", "\n").replace("\r", "\n")
     return content.split("\n")
 

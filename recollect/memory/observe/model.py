@@ -190,7 +190,7 @@ class ModelObserver:
         room = self._each_conversation
         count = 0
         failure = _Failure()
-        for batch in _batches(exchanges):
+        for batch in batches(exchanges):
             request = self._request([text for _, text in batch])
             size = sum(len(message["content"]) for message in request["messages"])
             if size > room:
@@ -213,7 +213,7 @@ class ModelObserver:
             count += len(batch)
         remainder = {p.id for exchange in exchanges[count:] for p in exchange.passages}
         observations.update((each.id, each) for each in by_rules if remainder & set(each.passages))
-        in_order = _sort(observations.values(), exchanges)
+        in_order = sort(observations.values(), exchanges)
         return ObserverResult(tuple(in_order), not failure.can_retry, failure.note)
 
     def _request(self, texts: Sequence[str]) -> dict[str, Json]:
@@ -244,7 +244,7 @@ class ModelObserver:
         text = conversation_text(document)
         exchanges = {exchange.number: exchange for exchange in batch}
         numbers: Counter[int] = Counter()
-        for item in _parse_answer(answer):
+        for item in parse_answer(answer):
             exchange = exchanges.get(item["exchange"])
             if exchange is None:
                 continue
@@ -252,7 +252,7 @@ class ModelObserver:
             observation = self._observation(item, number, exchange, document, text)
             if observation is not None:
                 numbers[exchange.number] += 1
-                yield _with_files(observation, by_rules)
+                yield with_files(observation, by_rules)
 
     def _observation(
         self,
@@ -309,23 +309,23 @@ _BUDGET_SPENT = _Failure(
 )
 
 
-def _sort(observations: Iterable[Observation], exchanges: Sequence[Exchange]) -> list[Observation]:
+def sort(observations: Iterable[Observation], exchanges: Sequence[Exchange]) -> list[Observation]:
     order = {p.id: number for number, exchange in enumerate(exchanges) for p in exchange.passages}
     return sorted(observations, key=lambda each: order.get(each.passages[0], 0))
 
 
-def _with_files(observation: Observation, by_rules: Sequence[Observation]) -> Observation:
+def with_files(observation: Observation, by_rules: Sequence[Observation]) -> Observation:
     """The observation with the files that rules found in the same passages."""
     passages = set(observation.passages)
     overlapping = [each for each in by_rules if passages & set(each.passages)]
     return replace(
         observation,
-        files_read=_union(each.files_read for each in overlapping),
-        files_modified=_union(each.files_modified for each in overlapping),
+        files_read=union(each.files_read for each in overlapping),
+        files_modified=union(each.files_modified for each in overlapping),
     )
 
 
-def _union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+def union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for paths in lists for path in paths))
 
 
@@ -365,11 +365,11 @@ def _numbers(text: str) -> set[str]:
 # -- requests --------------------------------------------------------------------
 
 
-def _batches(exchanges: Sequence[Exchange]) -> Iterator[list[tuple[Exchange, str]]]:
+def batches(exchanges: Sequence[Exchange]) -> Iterator[list[tuple[Exchange, str]]]:
     batch: list[tuple[Exchange, str]] = []
     size = 0
     for exchange in exchanges:
-        text = _prompt_text(exchange)
+        text = prompt_text(exchange)
         if batch and size + len(text) > _REQUEST_LENGTH:
             yield batch
             batch = []
@@ -380,7 +380,7 @@ def _batches(exchanges: Sequence[Exchange]) -> Iterator[list[tuple[Exchange, str
         yield batch
 
 
-def _prompt_text(exchange: Exchange) -> str:
+def prompt_text(exchange: Exchange) -> str:
     """An exchange as the model reads it, with tool calls and results cut short."""
     lines = [f"[exchange {exchange.number}]"]
     for passage in exchange.quotable:
@@ -389,11 +389,11 @@ def _prompt_text(exchange: Exchange) -> str:
         length = _MESSAGE_LENGTH
         if passage.type in ("tool_call", "tool_result"):
             length = _TOOL_LENGTH
-        lines.append(f"{speaker(passage)}: {_cut_middle(for_model(passage.content), length)}")
-    return _cut_middle("\n".join(lines), _REQUEST_LENGTH)
+        lines.append(f"{speaker(passage)}: {cut_middle(for_model(passage.content), length)}")
+    return cut_middle("\n".join(lines), _REQUEST_LENGTH)
 
 
-def _cut_middle(text: str, length: int) -> str:
+def cut_middle(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     return f"{text[: length * 2 // 3]}\n[…]\n{text[-length // 3 :]}"
@@ -402,7 +402,7 @@ def _cut_middle(text: str, length: int) -> str:
 # -- answers ---------------------------------------------------------------------
 
 
-def _parse_answer(answer: str) -> list[dict[str, Json]]:
+def parse_answer(answer: str) -> list[dict[str, Json]]:
     """The observations in an answer. Raises ValueError if it does not follow the schema."""
     try:
         value = json.loads(answer)
@@ -411,21 +411,21 @@ def _parse_answer(answer: str) -> list[dict[str, Json]]:
     items = None
     if isinstance(value, dict) and len(value) == 1:
         items = value.get("observations")
-    if not isinstance(items, list) or not all(map(_is_observation, items)):
+    if not isinstance(items, list) or not all(map(is_observation, items)):
         raise ValueError("its answer is not of the schema")
     return items
 
 
-def _is_observation(item: Json) -> bool:
+def is_observation(item: Json) -> bool:
     return (
         isinstance(item, dict)
         and item.keys() == _FIELDS.keys()
         and isinstance(item["exchange"], int)
         and item["type"] in TYPES
         and all(isinstance(item[name], str) for name in ("title", "subtitle", "narrative"))
-        and all(_is_text_list(item[name]) for name in ("facts", "concepts"))
+        and all(is_text_list(item[name]) for name in ("facts", "concepts"))
     )
 
 
-def _is_text_list(value: Json) -> bool:
+def is_text_list(value: Json) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)

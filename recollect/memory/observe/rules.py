@@ -46,26 +46,26 @@ def observe(document: Document, stop: Stop = never_stop) -> list[Observation]:
         return []
     text = conversation_text(document, exchanges)
     stretches = split_stretches(exchanges, document.project, stop)
-    if not _is_coding(document):
+    if not is_coding(document):
         for stretch in stretches:
             stretch.is_everyday = True
     salience = Salience(stretch.sentences for stretch in stretches)
     observations: list[Observation] = []
     for stretch in stretches:
         require_running(stop)
-        for number, draft in enumerate(_drafts(stretch, salience)):
-            observations.append(_observation(draft, number, stretch, document, text, salience))
+        for number, draft in enumerate(drafts(stretch, salience)):
+            observations.append(observation(draft, number, stretch, document, text, salience))
     return observations
 
 
-def _is_coding(document: Document) -> bool:
+def is_coding(document: Document) -> bool:
     """Whether a conversation is about work in a project, as opposed to everyday life."""
     if is_folder(document.project):
         return True
     return any(passage.type == "tool_call" for passage in document.passages)
 
 
-def _drafts(stretch: Stretch, salience: Salience) -> Iterator[Draft]:
+def drafts(stretch: Stretch, salience: Salience) -> Iterator[Draft]:
     if has_work(stretch):
         draft = draft_work(stretch, salience)
         if draft is not None:
@@ -77,7 +77,7 @@ def _drafts(stretch: Stretch, salience: Salience) -> Iterator[Draft]:
         yield draft
 
 
-def _observation(
+def observation(
     draft: Draft,
     number: int,
     stretch: Stretch,
@@ -88,7 +88,7 @@ def _observation(
     passages = tuple(passage.id for passage in stretch.passages)
     conversation = document.id or document.source_id
     texts = [(draft.title, 1.0)]
-    texts += [(text, 1.0) for text in _first_texts(stretch.person_sentences)]
+    texts += [(text, 1.0) for text in first_texts(stretch.person_sentences)]
     texts += [(text, 0.6) for text in (*draft.facts, *draft.narrative, draft.subtitle)]
     times = [passage.created_at for passage in stretch.passages if passage.created_at]
     files_read: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ def _observation(
     )
 
 
-def _first_texts(sentences: Iterable[Sentence]) -> Iterator[str]:
+def first_texts(sentences: Iterable[Sentence]) -> Iterator[str]:
     """The texts of the first sentences, as far as concepts are looked for in them."""
     room = _MAX_CONCEPT_CHARACTERS
     for sentence in sentences:

@@ -211,7 +211,7 @@ def _token(text: str) -> _Token | None:
         if not code or " " in code:
             return None
         return _Token(code, terms(code), True, is_name=True, is_code=True, ends_phrase=True)
-    if not text[0].isalnum() or not _is_useful(text):
+    if not text[0].isalnum() or not is_useful(text):
         return None
     bare = text.rstrip(".-/'’").removesuffix("'s").removesuffix("’s")
     return _Token(
@@ -224,7 +224,7 @@ def _token(text: str) -> _Token | None:
     )
 
 
-def _is_useful(word: str) -> bool:
+def is_useful(word: str) -> bool:
     bare = fold(word).removesuffix("'s").removesuffix("’s").rstrip(".-/'’")
     if len(bare) <= 2 or bare.isnumeric() or "'" in bare or "’" in bare:
         return False

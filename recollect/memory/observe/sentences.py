@@ -93,7 +93,7 @@ def _prose_sentences(text: str) -> tuple[Sentence, ...]:
 def split_sentences(text: str) -> list[Sentence]:
     """The sentences of a text."""
     result: list[Sentence] = []
-    for number, (block, mark) in enumerate(_blocks(text)):
+    for number, (block, mark) in enumerate(blocks(text)):
         for place, (start, end) in enumerate(sentences(block)):
             sentence = block[start:end].strip()
             if sentence:
@@ -122,13 +122,13 @@ def split_clauses(sentence: str, length: int) -> list[str]:
     """A sentence in clauses of about `length` characters; itself if it is not longer."""
     if len(sentence) <= length:
         return [sentence]
-    ends = [match.start() for match in _clause_end().finditer(sentence)]
+    ends = [match.start() for match in clause_end().finditer(sentence)]
     pieces: list[str] = []
     start = previous_end = 0
     for end in [*ends, len(sentence)]:
         if end - start > length and previous_end > start:
             pieces.append(sentence[start:previous_end])
-            start = _skip_separators(sentence, previous_end)
+            start = skip_separators(sentence, previous_end)
         previous_end = end
     pieces.append(sentence[start:])
     clauses = [piece.strip(" ,;-–—") for piece in pieces]
@@ -137,7 +137,7 @@ def split_clauses(sentence: str, length: int) -> list[str]:
 
 def without_lead(text: str) -> str:
     """A sentence without introductory words such as "By the way,"."""
-    match = _lead().match(text)
+    match = lead().match(text)
     if match is None or len(text) - match.end() < 12:
         return text
     if text.endswith("?") and _QUESTION_WORD.match(text):
@@ -157,18 +157,18 @@ def shorten(text: str, length: int) -> str:
 
 
 @cache
-def _clause_end() -> re.Pattern[str]:
+def clause_end() -> re.Pattern[str]:
     clauses = "|".join(ENGLISH.fields.table("observer").lines("clauses"))
     return re.compile(rf"(?<=[^\s,;])(?:\s+[-–—]+\s+|—|;\s+|{clauses})")
 
 
 @cache
-def _lead() -> re.Pattern[str]:
+def lead() -> re.Pattern[str]:
     words = "|".join(ENGLISH.fields.table("observer").lines("lead"))
     return re.compile(rf"(?:(?:{words})(?:\s*[,:!.…]+\s*|\s+))+", re.IGNORECASE)
 
 
-def _skip_separators(text: str, start: int) -> int:
+def skip_separators(text: str, start: int) -> int:
     for position in range(start, len(text)):
         if text[position] not in " ,;-–—":
             return position
@@ -182,7 +182,7 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
         text = _HIDDEN_TAG.sub(" ", text)
     for raw_line in without_fences(text).split("\n"):
         if not raw_line or _PLAIN_START.match(raw_line):
-            yield fold_spaces(_strip_inline(raw_line)), ""
+            yield fold_spaces(strip_inline(raw_line)), ""
             continue
         line = _QUOTE.sub("", raw_line)
         if _RULE.match(line) or _TABLE.match(line):
@@ -199,20 +199,20 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
         elif item is not None and item[0].strip():
             line = line[item.end() :]
             mark = "item"
-        yield fold_spaces(_strip_inline(line)), mark
+        yield fold_spaces(strip_inline(line)), mark
 
 
-def _strip_inline(line: str) -> str:
+def strip_inline(line: str) -> str:
     """The line without emphasis and links. Inline code is left unchanged."""
     if "`" not in line:
-        return _strip_emphasis(line)
+        return strip_emphasis(line)
     parts = _CODE.split(line)
     for number in range(0, len(parts), 2):  # the parts between are code
-        parts[number] = _strip_emphasis(parts[number])
+        parts[number] = strip_emphasis(parts[number])
     return "".join(parts)
 
 
-def _strip_emphasis(text: str) -> str:
+def strip_emphasis(text: str) -> str:
     if "](" in text:
         text = _LINK.sub(r"\1", text)
     if "**" in text or "~~" in text:
@@ -222,7 +222,7 @@ def _strip_emphasis(text: str) -> str:
     return text
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
+def blocks(text: str) -> Iterator[tuple[str, str]]:
     """Paragraphs, items and headings with their marks. Wrapped lines are joined."""
     block = ""
     block_mark = ""
@@ -295,9 +295,9 @@ class Parts(NamedTuple):
 def split_pasted(text: str) -> Parts:
     """Separate what a person wrote from the output of programs. Code blocks belong to neither."""
     lines = without_fences(text).split("\n")
-    numbers = [number for number, line in enumerate(lines) if _is_output(line)]
+    numbers = [number for number, line in enumerate(lines) if is_output(line)]
     if len(numbers) >= _LOG_LINES:
-        numbers = list(range(_start_of_log(lines, numbers[0]), numbers[-1] + 1))
+        numbers = list(range(start_of_log(lines, numbers[0]), numbers[-1] + 1))
     pasted = [lines[number] for number in numbers]
     for number in numbers:
         lines[number] = ""
@@ -312,13 +312,13 @@ def split_pasted(text: str) -> Parts:
     return Parts("\n".join(lines), "\n".join(pasted))
 
 
-def _is_output(line: str) -> bool:
+def is_output(line: str) -> bool:
     if _OUTPUT.match(line):
         return True
     return len(line) <= _MAX_STATUS_LENGTH and _STATUS.match(line) is not None
 
 
-def _start_of_log(lines: Sequence[str], number: int) -> int:
+def start_of_log(lines: Sequence[str], number: int) -> int:
     """The first line of a log whose first line of output is known.
 
     The lines right above belong to it, unless they end like a sentence or begin the message.

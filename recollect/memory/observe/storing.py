@@ -44,7 +44,7 @@ def as_document(conversation: Document, observations: Iterable[Observation]) -> 
         project=conversation.project,
         created_at=conversation.created_at,
         updated_at=conversation.updated_at,
-        passages=tuple(map(_as_passage, observations)),
+        passages=tuple(map(as_passage, observations)),
         metadata={"summary": summary(conversation)._asdict()},
     )
 
@@ -86,7 +86,7 @@ def from_passage(passage: Passage, project: str) -> Observation:
     )
 
 
-def _as_passage(observation: Observation) -> Passage:
+def as_passage(observation: Observation) -> Passage:
     return Passage(
         id=observation.id,
         role=observation.type,

@@ -76,17 +76,17 @@ def split_stretches(
 ) -> list[Stretch]:
     """The stretches of a conversation in a project with this root folder."""
     stretches: list[Stretch] = []
-    for exchange in _join_replies(exchanges, root):
+    for exchange in join_replies(exchanges, root):
         require_running(stop)
-        stretches += _stretches_of(exchange, root)
+        stretches += stretches_of(exchange, root)
     return stretches
 
 
-def _join_replies(exchanges: Sequence[Exchange], root: str) -> list[Exchange]:
+def join_replies(exchanges: Sequence[Exchange], root: str) -> list[Exchange]:
     """The exchanges, each together with the replies to what the model offered in it."""
     joined: list[Exchange] = []
     for exchange in exchanges:
-        if joined and _is_reply_to(joined[-1], exchange, root):
+        if joined and is_reply_to(joined[-1], exchange, root):
             passages = (*joined[-1].passages, *exchange.passages)
             joined[-1] = replace(joined[-1], passages=passages)
         else:
@@ -94,7 +94,7 @@ def _join_replies(exchanges: Sequence[Exchange], root: str) -> list[Exchange]:
     return joined
 
 
-def _is_reply_to(previous: Exchange, exchange: Exchange, root: str) -> bool:
+def is_reply_to(previous: Exchange, exchange: Exchange, root: str) -> bool:
     if not previous.quotable or not exchange.quotable or len(previous.passages) > _MAX_PART:
         return False
     request, offer = previous.quotable[0], previous.quotable[-1]
@@ -111,13 +111,13 @@ def _is_reply_to(previous: Exchange, exchange: Exchange, root: str) -> bool:
     return is_bare or not collect_work(previous.quotable, root).changes
 
 
-def _stretches_of(exchange: Exchange, root: str) -> Iterator[Stretch]:
-    for passages in _split_work(exchange.quotable):
+def stretches_of(exchange: Exchange, root: str) -> Iterator[Stretch]:
+    for passages in split_work(exchange.quotable):
         stretch = Stretch(passages, "", collect_work(passages, root))
-        stretch.is_among_people = _are_people(passages)
+        stretch.is_among_people = are_people(passages)
         for passage in passages:
             if is_from_person(passage):
-                _add_person_message(stretch, passage)
+                add_person_message(stretch, passage)
             elif passage.type == "message" and passage.role == "assistant":
                 stretch.closing = len(stretch.model_sentences)
                 stretch.model_sentences += _prose_sentences(passage.content)
@@ -125,7 +125,7 @@ def _stretches_of(exchange: Exchange, root: str) -> Iterator[Stretch]:
             yield stretch
 
 
-def _add_person_message(stretch: Stretch, passage: Passage) -> None:
+def add_person_message(stretch: Stretch, passage: Passage) -> None:
     text = person_text(passage)
     if not stretch.request:
         stretch.request = text
@@ -134,29 +134,29 @@ def _add_person_message(stretch: Stretch, passage: Passage) -> None:
         stretch.reply = text
     own, pasted = split_pasted(text)
     stretch.pasted += pasted
-    sentences = _prose_sentences(_without_paste(own))
+    sentences = _prose_sentences(without_paste(own))
     stretch.person_sentences += sentences
     stretch.speakers += [passage.author or ""] * len(sentences)
 
 
-def _are_people(passages: Sequence[Passage]) -> bool:
+def are_people(passages: Sequence[Passage]) -> bool:
     authors = {passage.author for passage in passages if is_from_person(passage)}
     if not authors or None in authors:
         return False
     return not any(passage.role == "assistant" for passage in passages)
 
 
-def _without_paste(text: str) -> str:
+def without_paste(text: str) -> str:
     """The person's own words, which stand before and after a long pasted text."""
     lines = [line for line in text.split("\n") if line.strip()]
     if len(lines) > _MAX_OWN_LINES and len(text) > _MAX_OWN_LENGTH // 2:
-        return "\n\n".join(_own_lines(lines))
+        return "\n\n".join(own_lines(lines))
     if len(text) > _MAX_OWN_LENGTH:
         return f"{text[:_PASTE_MARGIN]}\n\n{text[-_PASTE_MARGIN:]}"
     return text
 
 
-def _own_lines(lines: Sequence[str]) -> list[str]:
+def own_lines(lines: Sequence[str]) -> list[str]:
     """The first and the last lines, as far as no line of a program's output is among them."""
     opening = list(takewhile(is_prose, lines[:_OPENING_LINES]))
     closing = list(lines[-_CLOSING_LINES:])
@@ -169,21 +169,21 @@ def _prose_sentences(text: str) -> list[Sentence]:
     return list(prose_sentences(text)[:_MAX_SENTENCES])
 
 
-def _split_work(passages: tuple[Passage, ...]) -> Iterator[tuple[Passage, ...]]:
+def split_work(passages: tuple[Passage, ...]) -> Iterator[tuple[Passage, ...]]:
     """Long work in parts. A part ends with a commit, or when it has grown too long."""
     start = 0
     for end in range(1, len(passages)):
         if passages[end - 1].type != "tool_result" or len(passages) - end < _MIN_PART:
             continue
         is_long = end - start >= _MAX_PART and passages[end].type == "message"
-        if is_long or (end - start >= _MIN_PART and _is_commit(passages[end - 2 : end])):
+        if is_long or (end - start >= _MIN_PART and is_commit(passages[end - 2 : end])):
             yield passages[start:end]
             start = end
     if passages[start:]:
         yield passages[start:]
 
 
-def _is_commit(call_and_result: Sequence[Passage]) -> bool:
+def is_commit(call_and_result: Sequence[Passage]) -> bool:
     if "commit" not in call_and_result[0].content:
         return False
     return bool(collect_work(call_and_result).commits)

@@ -53,16 +53,16 @@ def summary(document: Document) -> Digest:
     sentences = (*person_sentences, *model_sentences)[:_MAX_SENTENCES]
     salience = Salience([sentence.text] for sentence in sentences)
     return Digest(
-        request=_first_request(person_sentences),
+        request=first_request(person_sentences),
         investigated=_investigated(work),
-        learned=_join_distinct(_learned(model_sentences, salience)),
+        learned=join_distinct(_learned(model_sentences, salience)),
         completed=_completed(work, model_sentences, salience),
         next_steps=_next_steps(passages, model_sentences),
-        notes=_join_distinct(_notes(person_sentences)),
+        notes=join_distinct(_notes(person_sentences)),
     )
 
 
-def _first_request(sentences: Sequence[Sentence]) -> str:
+def first_request(sentences: Sequence[Sentence]) -> str:
     for sentence in sentences:
         if not is_empty(sentence.text):
             return shorten(sentence.text, _REQUEST_LENGTH)
@@ -88,7 +88,7 @@ def _notes(sentences: Sequence[Sentence]) -> list[str]:
     ]
 
 
-def _join_distinct(texts: Sequence[str]) -> str:
+def join_distinct(texts: Sequence[str]) -> str:
     """The first three texts of which none says much the same as another."""
     lines: list[str] = []
     for text in texts:

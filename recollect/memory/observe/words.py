@@ -23,7 +23,7 @@ class Words(NamedTuple):
 
 def split_words(text: str) -> Words:
     all_words = tokens(text)
-    text_terms = tuple(filter(None, map(_term, all_words)))
+    text_terms = tuple(filter(None, map(term, all_words)))
     return Words(frozenset(all_words), text_terms, frozenset(text_terms))
 
 
@@ -46,7 +46,7 @@ def overlap(text: str, others: Iterable[str]) -> float:
 
 
 @lru_cache(maxsize=60_000)
-def _term(word: str) -> str:
+def term(word: str) -> str:
     """The stem of a word, or nothing if the word has no meaning of its own."""
     return "" if word in common_words() else stem(word)
 
@@ -66,14 +66,14 @@ def languages_of(text: str) -> tuple[Language, ...]:
     unspaced = unspaced_language(text)
     if unspaced is not None:
         languages.append(unspaced)
-    by_word = _languages_by_word()
+    by_word = languages_by_word()
     for word in words(text).all:
         languages += by_word.get(word, ())
     return tuple(dict.fromkeys(languages))
 
 
 @cache
-def _languages_by_word() -> dict[str, list[Language]]:
+def languages_by_word() -> dict[str, list[Language]]:
     """The languages that have each function word, without words that are English, too."""
     table: dict[str, list[Language]] = {}
     for language in LATIN[1:]:

@@ -17,25 +17,25 @@ from recollect.memory.observe.sentences import fold_spaces, shorten
 from recollect.model.documents import Json, Passage
 
 
-def _names(text: str) -> frozenset[str]:
+def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 MAX_LENGTH = 40_000
 """How many characters of a call or a result are analyzed."""
-_EDITS = _names(
+_EDITS = names(
     "edit multiedit write create notebookedit str_replace str_replace_editor"
     " str_replace_based_edit_tool edit_file"
     " write_file create_file replace replace_in_file write_to_file apply_diff insert search_replace"
 )
-_WRITES = _names("write write_file create_file create write_to_file")
-_READS = _names("read view open cat read_file notebookread view_file read_many_files open_file")
-_SHELLS = _names(
+_WRITES = names("write write_file create_file create write_to_file")
+_READS = names("read view open cat read_file notebookread view_file read_many_files open_file")
+_SHELLS = names(
     "bash shell exec exec_command local_shell run_shell_command container.exec run_command"
     " execute_command terminal"
     " run_terminal_cmd unified_exec shell_command write_stdin"
 )
-_SEARCHES = _names("websearch web_search google_web_search web_search_call search_web")
+_SEARCHES = names("websearch web_search google_web_search web_search_call search_web")
 _PATHS = ("file_path", "path", "notebook_path", "absolute_path", "target_file", "filename", "file")
 _KEY = re.compile(r"^([A-Za-z_]{2,24}):(?: (.*)|)$", re.MULTILINE)
 _OLD = re.compile(r"^old_(?:string|str|text):(?: |\n)", re.MULTILINE)
@@ -201,12 +201,12 @@ class Work:
 def collect_work(passages: Sequence[Passage], root: str = "") -> Work:
     """What the tool calls among these passages did. Paths below `root` are made relative to it."""
     work = Work()
-    results = _results_by_call(passages)
+    results = results_by_call(passages)
     for number, passage in enumerate(passages):
         if passage.type == "tool_call":
             work.calls += 1
-            result = results.get(_call_id(passage)) or _following_result(passages, number)
-            _add_call(work, passage, result, root)
+            result = results.get(call_id(passage)) or following_result(passages, number)
+            add_call(work, passage, result, root)
     work.files_read = [path for path in dict.fromkeys(work.files_read) if path not in work.changes]
     work.errors = list(dict.fromkeys(work.errors))
     return work
@@ -232,13 +232,13 @@ def parse_arguments(content: str) -> dict[str, str]:
     for match, following in zip_longest(matches, matches[1:]):
         value = match[2]
         if value is None:
-            end = _start_or_end(following, content)
+            end = start_or_end(following, content)
             value = content[match.end() : end].strip("\n")
         arguments.setdefault(match[1], value)
     return arguments
 
 
-def _start_or_end(match: re.Match[str] | None, content: str) -> int:
+def start_or_end(match: re.Match[str] | None, content: str) -> int:
     """Where a match starts; the end of the content if there is none."""
     if match is None:
         return len(content)
@@ -248,77 +248,77 @@ def _start_or_end(match: re.Match[str] | None, content: str) -> int:
 # -- calls ---------------------------------------------------------------------
 
 
-def _call_id(passage: Passage) -> Json:
+def call_id(passage: Passage) -> Json:
     return passage.metadata.get("tool_use_id") or passage.metadata.get("call_id")
 
 
-def _results_by_call(passages: Iterable[Passage]) -> dict[Json, Passage]:
-    return {_call_id(p): p for p in passages if p.type == "tool_result" and _call_id(p)}
+def results_by_call(passages: Iterable[Passage]) -> dict[Json, Passage]:
+    return {call_id(p): p for p in passages if p.type == "tool_result" and call_id(p)}
 
 
-def _following_result(passages: Sequence[Passage], number: int) -> Passage | None:
+def following_result(passages: Sequence[Passage], number: int) -> Passage | None:
     """The result of a call without an id: the next passage, if it is a result without an id."""
     if number + 1 >= len(passages):
         return None
     following = passages[number + 1]
-    if following.type == "tool_result" and not _call_id(following):
+    if following.type == "tool_result" and not call_id(following):
         return following
     return None
 
 
-def _add_call(work: Work, call: Passage, result: Passage | None, root: str) -> None:
+def add_call(work: Work, call: Passage, result: Passage | None, root: str) -> None:
     tool = (call.tool or "").rsplit("__", 1)[-1].casefold()
     content = call.content[:MAX_LENGTH]
     arguments = parse_arguments(content)
     is_patch = "*** Begin Patch" in content
     if tool in _SHELLS and not is_patch:
         command = arguments.get("command") or arguments.get("cmd") or content
-        _add_shell_command(work, command, result, root)
+        add_shell_command(work, command, result, root)
         return
-    path = _path_argument(arguments, root)
+    path = path_argument(arguments, root)
     query = arguments.get("query") or arguments.get("q")
-    is_failure = result is not None and _is_tool_error(result)
-    if path and _is_reading(tool, arguments):
+    is_failure = result is not None and is_tool_error(result)
+    if path and is_reading(tool, arguments):
         work.files_read.append(path)
     elif is_patch or tool == "apply_patch":
         if not is_failure:
-            _add_patch(work, content, root)
+            add_patch(work, content, root)
     elif path and tool in _EDITS:
         if not is_failure:
             change = work.changes.setdefault(path, Change(path))
-            _add_edit(change, tool, call, arguments, result)
+            add_edit(change, tool, call, arguments, result)
     elif query and tool in _SEARCHES:
         work.web_queries.append(fold_spaces(query))
     if result is not None and is_failure:
-        _add_error(work, result.content)
+        add_error(work, result.content)
 
 
-def _is_reading(tool: str, arguments: Mapping[str, str]) -> bool:
+def is_reading(tool: str, arguments: Mapping[str, str]) -> bool:
     is_view = tool in _EDITS and arguments.get("command") == "view"
     return is_view or tool in _READS
 
 
-def _add_edit(
+def add_edit(
     change: Change, tool: str, call: Passage, arguments: Mapping[str, str], result: Passage | None
 ) -> None:
     if tool in _WRITES or arguments.get("command") == "create":
-        _add_written_file(change, call.content, arguments, result)
+        add_written_file(change, call.content, arguments, result)
     else:
-        _add_replacements(change, call.content)
+        add_replacements(change, call.content)
 
 
-def _path_argument(arguments: Mapping[str, str], root: str) -> str:
+def path_argument(arguments: Mapping[str, str], root: str) -> str:
     for name in _PATHS:
         if arguments.get(name):
             return relative_path(arguments[name], root)
     return ""
 
 
-def _is_tool_error(result: Passage) -> bool:
+def is_tool_error(result: Passage) -> bool:
     return result.metadata.get("is_error") is True or result.content.startswith("<tool_use_error>")
 
 
-def _add_written_file(
+def add_written_file(
     change: Change, content: str, arguments: Mapping[str, str], result: Passage | None
 ) -> None:
     body = arguments.get("content") or arguments.get("file_text") or arguments.get("contents") or ""
@@ -332,8 +332,8 @@ def _add_written_file(
         change.is_new = True
 
 
-def _add_replacements(change: Change, content: str) -> None:
-    for old, new in _replacements(content):
+def add_replacements(change: Change, content: str) -> None:
+    for old, new in replacements(content):
         old_lines = Counter(old.split("\n"))
         new_lines = Counter(new.split("\n"))
         if new:
@@ -342,11 +342,11 @@ def _add_replacements(change: Change, content: str) -> None:
             change.removed += (old_lines - new_lines).total()
 
 
-def _replacements(content: str) -> Iterator[tuple[str, str]]:
+def replacements(content: str) -> Iterator[tuple[str, str]]:
     """The old and the new text of each edit in a call."""
     starts = list(_OLD.finditer(content))
     for start, following in zip_longest(starts, starts[1:]):
-        end = _start_or_end(following, content)
+        end = start_or_end(following, content)
         middle = _NEW.search(content, start.end(), end)
         if middle is None:
             continue
@@ -357,7 +357,7 @@ def _replacements(content: str) -> Iterator[tuple[str, str]]:
         yield old.rstrip("\n"), content[middle.end() : end].rstrip("\n")
 
 
-def _add_patch(work: Work, content: str, root: str) -> None:
+def add_patch(work: Work, content: str, root: str) -> None:
     headers = list(_PATCH_HEADER.finditer(content))
     for header, following in zip_longest(headers, headers[1:]):
         action = header[1]
@@ -365,7 +365,7 @@ def _add_patch(work: Work, content: str, root: str) -> None:
         change = work.changes.setdefault(path, Change(path))
         change.is_new = change.is_new or action == "Add"
         change.is_deleted = action == "Delete"
-        for line in content[header.end() : _start_or_end(following, content)].split("\n"):
+        for line in content[header.end() : start_or_end(following, content)].split("\n"):
             change.added += line.startswith("+")
             change.removed += line.startswith("-")
 
@@ -373,14 +373,14 @@ def _add_patch(work: Work, content: str, root: str) -> None:
 # -- shell commands ------------------------------------------------------------
 
 
-def _add_shell_command(work: Work, command: str, result: Passage | None, root: str) -> None:
+def add_shell_command(work: Work, command: str, result: Passage | None, root: str) -> None:
     output = _output(result)
     is_failure = result is not None and _is_failure(result, output)
     first_line = command.strip().split("\n", 1)[0]
     work.commands.append(shorten(fold_spaces(first_line), 80))
     run = _TESTS.search(command) or _CHECKS.search(command)
-    if run and result is not None and not _is_quoted(command, run.start()):
-        _add_run(work, command, run, output, is_failure)
+    if run and result is not None and not is_quoted(command, run.start()):
+        add_run(work, command, run, output, is_failure)
     if not is_failure:
         for match in _COMMIT.finditer(command):
             message = (match["here"] or match["message"] or "").strip()
@@ -394,7 +394,7 @@ def _add_shell_command(work: Work, command: str, result: Passage | None, root: s
                 work.changes.setdefault(path, Change(path, has_counts=False))
     work.files_read += [relative_path(path, root) for path in _SHOWN_FILE.findall(command)]
     if is_failure:
-        _add_error(work, output)
+        add_error(work, output)
 
 
 def _output(result: Passage | None) -> str:
@@ -407,22 +407,22 @@ def _output(result: Passage | None) -> str:
     return output
 
 
-def _is_quoted(command: str, at: int) -> bool:
+def is_quoted(command: str, at: int) -> bool:
     """Whether a place in a command is only text, such as the message of a commit."""
     return re.search(r"\bgit commit\b|<<|\becho\b|\bgrep\b|\brg\b", command[:at]) is not None
 
 
-def _add_run(work: Work, command: str, match: re.Match[str], output: str, is_failure: bool) -> None:
+def add_run(work: Work, command: str, match: re.Match[str], output: str, is_failure: bool) -> None:
     is_test = _TESTS.search(match[0]) is not None
-    run = work.runs.setdefault(match[0], Run(_run_name(command, match), is_test=is_test))
+    run = work.runs.setdefault(match[0], Run(run_name(command, match), is_test=is_test))
     outcome = _outcome(output, is_failure)
     if outcome:
         run.outcomes.append(outcome)
     if is_failure or run.outcomes[-1:] == ["failed"]:
-        _add_error(work, output)
+        add_error(work, output)
 
 
-def _run_name(command: str, match: re.Match[str]) -> str:
+def run_name(command: str, match: re.Match[str]) -> str:
     """The part of the command line that runs the tests."""
     line = command[command.rfind("\n", 0, match.start()) + 1 :].split("\n", 1)[0]
     end = max(line.find(match[0]), 0)
@@ -459,7 +459,7 @@ def _is_failure(result: Passage, output: str) -> bool:
     return match is not None and int(match[1]) != 0
 
 
-def _add_error(work: Work, output: str) -> None:
+def add_error(work: Work, output: str) -> None:
     line = error_line(output)
     if line:
         work.errors.append(line)

@@ -61,7 +61,7 @@ def correct_terms(
     misspelled = [
         spelling
         for term, spelling in zip(terms, spellings, strict=True)
-        if _is_correctable(term, spelling) and not is_known(spelling)
+        if is_correctable(term, spelling) and not is_known(spelling)
     ]
     if not misspelled:
         return tuple(terms), {}
@@ -101,25 +101,25 @@ def _correction(
 ) -> _Correction | None:
     """What to search for instead of a misspelled word, if anything. `candidates` are similar."""
     if language is ENGLISH and spelling[1:] in candidates:
-        name = _name_with_apostrophe(spelling, store, filters)
+        name = name_with_apostrophe(spelling, store, filters)
         if name:
-            return _phrase_correction(name, store)
-    word = _best_candidate(spelling, candidates, store, filters)
+            return phrase_correction(name, store)
+    word = best_candidate(spelling, candidates, store, filters)
     if word:
         return _Correction(word, inflected_term(word, store, language))
     if language is not ENGLISH:  # other languages join words on purpose
         return None
-    pair = _separate_words(spelling, store, filters)
+    pair = separate_words(spelling, store, filters)
     if not pair:
         return None
-    return _phrase_correction(pair, store)
+    return phrase_correction(pair, store)
 
 
-def _phrase_correction(words: Form, store: Store) -> _Correction:
+def phrase_correction(words: Form, store: Store) -> _Correction:
     return _Correction(" ".join(words), weighted_term(Term((words,)), store))
 
 
-def _is_correctable(term: Term, spelling: str) -> bool:
+def is_correctable(term: Term, spelling: str) -> bool:
     """Whether a term may be a misspelled word.
 
     That includes the word that the user is still typing, if no word begins with it.
@@ -129,7 +129,7 @@ def _is_correctable(term: Term, spelling: str) -> bool:
     return may_be_misspelled(spelling)
 
 
-def _best_candidate(
+def best_candidate(
     spelling: str, candidates: AbstractSet[str], store: Store, filters: Sequence[Filter]
 ) -> str:
     """The word that was probably meant: the most frequent one.
@@ -142,39 +142,39 @@ def _best_candidate(
     frequencies, _ = store.frequencies([Word(word) for word in words])
     for frequency, word in sorted(zip(frequencies, words, strict=True), reverse=True):
         least = _FREQUENT
-        is_similar = _has_same_letters(word, spelling)
+        is_similar = has_same_letters(word, spelling)
         is_long = max(len(word), len(spelling)) >= _LONG
         if is_similar or is_long or is_other_form(word, spelling):
             least = 1
         # The caller may not see the messages with the word.
-        if frequency >= least and _has_match(Word(word), store, filters):
+        if frequency >= least and has_match(Word(word), store, filters):
             return word
     return ""
 
 
-def _has_same_letters(word: str, other: str) -> bool:
+def has_same_letters(word: str, other: str) -> bool:
     """Whether two words differ only in which letters are doubled: "risoto" is risotto."""
     return _DOUBLED.sub(r"\1", word) == _DOUBLED.sub(r"\1", other)
 
 
-def _name_with_apostrophe(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
+def name_with_apostrophe(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
     """The two words of a name such as O'Brien. Empty if no message has it."""
     first, rest = spelling[0], spelling[1:]
     if first not in _BEFORE_APOSTROPHE or len(rest) < _MIN_AFTER_APOSTROPHE:
         return ()
-    return _most_frequent_pair([(first, rest)], store, filters)
+    return most_frequent_pair([(first, rest)], store, filters)
 
 
-def _separate_words(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
+def separate_words(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
     """The two words that were probably meant: the pair in most messages. Empty if there is none."""
     places = range(_MIN_FIRST, len(spelling) - _MIN_SECOND + 1)
     pairs = [(spelling[:place], spelling[place:]) for place in places]
     # "Herman" is a name, and not "her man".
     pairs = [pair for pair in pairs if pair[0] not in ENGLISH.stop_words]
-    return _most_frequent_pair(pairs, store, filters)
+    return most_frequent_pair(pairs, store, filters)
 
 
-def _most_frequent_pair(
+def most_frequent_pair(
     pairs: Sequence[tuple[str, str]], store: Store, filters: Sequence[Filter]
 ) -> Form:
     words = store.known_words(sorted({word for pair in pairs for word in pair}))
@@ -183,10 +183,10 @@ def _most_frequent_pair(
         return ()
     frequencies, _ = store.frequencies(phrases)
     frequency, phrase = max(zip(frequencies, phrases, strict=True), key=itemgetter(0))
-    if not frequency or not _has_match(phrase, store, filters):
+    if not frequency or not has_match(phrase, store, filters):
         return ()
     return tuple(phrase.text.split())
 
 
-def _has_match(word: Word, store: Store, filters: Sequence[Filter]) -> bool:
+def has_match(word: Word, store: Store, filters: Sequence[Filter]) -> bool:
     return any(store.has_match(word, filter) for filter in filters)

@@ -77,7 +77,7 @@ def with_other_forms(
     return with_more_forms(terms, compounds, store), weak_terms
 
 
-def _is_absent(term: Term) -> bool:
+def is_absent(term: Term) -> bool:
     return not term.frequency and not term.prefix
 
 
@@ -87,7 +87,7 @@ _MESSAGES = 20
 """So many of the best matches are read to see how they write a word."""
 
 
-def _umlauts(terms: Sequence[Term], library: _Library) -> Forms:
+def umlauts(terms: Sequence[Term], library: _Library) -> Forms:
     """Words that messages write with umlauts, and the reverse: `Mueller` is also Müller.
 
     The index has no umlauts: Müller is `muller` there, and `blue` could be the Blu of Blu-ray. So
@@ -118,10 +118,10 @@ def _umlauts(terms: Sequence[Term], library: _Library) -> Forms:
     return forms
 
 
-def _formats(terms: Sequence[Term], library: _Library) -> Forms:
+def formats(terms: Sequence[Term], library: _Library) -> Forms:
     """Other formats of dates, numbers and names in code."""
     typed = {tuple(tokens(word)): word for word in library.query.rest.split()}
-    absent = [term.forms[0] for term in terms if _is_absent(term)]
+    absent = [term.forms[0] for term in terms if is_absent(term)]
     return {form: other_formats(typed.get(form) or form_name(form)) for form in absent}
 
 
@@ -133,7 +133,7 @@ _MIN_SEGMENTS = 2  # many files have the same name
 _MAX_SEGMENTS = 12
 
 
-def _shorter_identifiers(terms: Sequence[Term], library: _Library) -> Forms:
+def shorter_identifiers(terms: Sequence[Term], library: _Library) -> Forms:
     """The longest part of each identifier that the library has.
 
     A path from this computer is longer than the path in a message, a link has a scheme, and a
@@ -143,7 +143,7 @@ def _shorter_identifiers(terms: Sequence[Term], library: _Library) -> Forms:
     forms: Forms = {}
     for term in terms:
         identifier = typed.get(term.forms[0], "")
-        if not identifier or not term.exact or not _is_absent(term):
+        if not identifier or not term.exact or not is_absent(term):
             continue
         if _HASH.fullmatch(identifier.lower()):
             sizes = range(len(identifier) - 1, _MIN_HASH - 1, -1)
@@ -167,7 +167,7 @@ _ISBN_PREFIXES = ("978", "979")
 _MOST_SPLITS = 20
 
 
-def _separated_codes(terms: Sequence[Term], library: _Library) -> Forms:
+def separated_codes(terms: Sequence[Term], library: _Library) -> Forms:
     """Long numbers and codes in other groups.
 
     01614960723 is also 0161 496 0723, `wh1000xm4` is also WH-1000XM4, and `1xyz789` is 1-XYZ-789.
@@ -202,21 +202,21 @@ def _splits(code: str, store: Store) -> list[Form]:
     A long number can be split in very many ways, so only some are kept for each of its ends.
     """
     places = range(len(code) + 1)
-    parts = {code[i:j]: (i, j) for i in places for j in places[i + 1 :] if _may_be_part(code, i, j)}
+    parts = {code[i:j]: (i, j) for i in places for j in places[i + 1 :] if may_be_part(code, i, j)}
     words = store.known_words(sorted(parts))
     splits_from: dict[int, list[Form]] = {len(code): [()]}
     for start in range(len(code) - 1, -1, -1):
         splits = [
             (code[start:end], *others)
             for end, rest in splits_from.items()
-            if code[start:end] in words and _may_be_part(code, start, end)
+            if code[start:end] in words and may_be_part(code, start, end)
             for others in rest
         ]
         splits_from[start] = sorted(splits, key=len)[:_MOST_SPLITS]
     return splits_from[0]
 
 
-def _may_be_part(code: str, start: int, end: int) -> bool:
+def may_be_part(code: str, start: int, end: int) -> bool:
     """Whether a part of a code may stand alone.
 
     A single digit may be a country code (1 415 555 0132), a check digit, or the second group of an
@@ -229,10 +229,10 @@ def _may_be_part(code: str, start: int, end: int) -> bool:
         if size == 1:
             return at_end or code[:start] in _ISBN_PREFIXES
         return size <= _MAX_DIGITS or size == len(code)
-    return at_end or (_is_boundary(code, start) and _is_boundary(code, end))
+    return at_end or (is_boundary(code, start) and is_boundary(code, end))
 
 
-def _is_boundary(code: str, place: int) -> bool:
+def is_boundary(code: str, place: int) -> bool:
     return code[place - 1].isdigit() != code[place].isdigit()
 
 
@@ -241,7 +241,7 @@ _MIN_LETTERS = 5  # shorter words are often others: "so on" is not "soon"
 _MIN_PART = 4  # letters of a part of a compound
 
 
-def _joined_words(terms: Sequence[Term], library: _Library) -> Forms:
+def joined_words(terms: Sequence[Term], library: _Library) -> Forms:
     """Words of the library that join several keywords. Each is a form of all of them.
 
     `AbortController`, `#buildinpublic` and "workout" are one word; whoever looks for them often
@@ -256,20 +256,20 @@ def _joined_words(terms: Sequence[Term], library: _Library) -> Forms:
         for end in range(start + 2, min(start + _MOST_WORDS, len(all_words)) + 1):
             parts = all_words[start:end]
             own = own_words.intersection(parts)
-            if (first in own_words or len(own) > 1) and _can_be_one_word(parts):
+            if (first in own_words or len(own) > 1) and can_be_one_word(parts):
                 for part in own:
                     joined.setdefault(part, set()).add("".join(parts))
     known = library.store.known_words(sorted(set().union(*joined.values()))) if joined else set()
     return {(word,): [(each,) for each in sorted(all_ & known)] for word, all_ in joined.items()}
 
 
-def _can_be_one_word(parts: Sequence[str]) -> bool:
+def can_be_one_word(parts: Sequence[str]) -> bool:
     if sum(map(len, parts)) < _MIN_LETTERS or any(map(is_unspaced, parts)):
         return False
     return not any(one.isdigit() and other.isdigit() for one, other in pairwise(parts))
 
 
-def _compounds_of_neighbours(terms: Sequence[Term], library: _Library) -> Forms:
+def compounds_of_neighbours(terms: Sequence[Term], library: _Library) -> Forms:
     """The compounds of the library that two neighbours form, of which it lacks one.
 
     In any order: the "Kosten" for a "Handwerker" are "Handwerkerkosten".
@@ -278,11 +278,11 @@ def _compounds_of_neighbours(terms: Sequence[Term], library: _Library) -> Forms:
     for one, other in pairwise(terms):
         pair = (one.name, other.name)
         are_words = all(len(n) >= _MIN_PART and n.isalpha() and not is_unspaced(n) for n in pair)
-        if are_words and (_is_absent(one) or _is_absent(other)):
+        if are_words and (is_absent(one) or is_absent(other)):
             compounds[one.forms[0], other.forms[0]] = [
                 f"{modifier}{link}{head}"
                 for modifier, head in (pair, pair[::-1])
-                for link in ("", *_linking_elements())
+                for link in ("", *linking_elements())
             ]
     spellings = sorted({word for words in compounds.values() for word in words})
     forms: Forms = {}
@@ -295,7 +295,7 @@ def _compounds_of_neighbours(terms: Sequence[Term], library: _Library) -> Forms:
     return forms
 
 
-def _linking_elements() -> list[str]:
+def linking_elements() -> list[str]:
     """What may stand between the parts of compounds in any language."""
     return sorted({element for language in LATIN for element in language.linking_elements})
 
@@ -318,7 +318,7 @@ def _longer_words(terms: Sequence[Term], library: _Library) -> Forms:
     end with the word: a library seldom has both parts of "Krankenversicherung". Of several words,
     only those count: in other languages, the other words find the messages.
     """
-    absent = [term for term in terms if _is_absent(term) and len(term.forms[0]) == 1]
+    absent = [term for term in terms if is_absent(term) and len(term.forms[0]) == 1]
     if len(terms) > 1:
         absent = [term for term in absent if not term.exact and term.name.isalpha()]
         if library.query.language is ENGLISH:  # in a library with several languages, it may be
@@ -338,9 +338,9 @@ def _longer_words(terms: Sequence[Term], library: _Library) -> Forms:
         rest
         for parts in rests.values()
         for rest in parts
-        if rest and not rest.isdigit() and not _is_long_word(rest, library)
+        if rest and not rest.isdigit() and not is_long_word(rest, library)
     }
-    stems = {rest: _without_links(rest) for rest in unknown}
+    stems = {rest: without_links(rest) for rest in unknown}
     known = library.store.known_words(sorted(set().union(*stems.values()))) if stems else set()
     unknown = {rest for rest, own in stems.items() if known.isdisjoint(own)}
 
@@ -358,23 +358,23 @@ def _longer_words(terms: Sequence[Term], library: _Library) -> Forms:
     return forms
 
 
-def _is_long_word(text: str, library: _Library) -> bool:
+def is_long_word(text: str, library: _Library) -> bool:
     return len(text) >= _MIN_ENGLISH_WORD and library.is_english(text)
 
 
-def _without_links(text: str) -> set[str]:
+def without_links(text: str) -> set[str]:
     """A text, also without a linking element at its end."""
-    forms = {text, *(text.removesuffix(element) for element in _linking_elements())}
+    forms = {text, *(text.removesuffix(element) for element in linking_elements())}
     return {form for form in forms if len(form) >= _MIN_LIBRARY_WORD}
 
 
 _MAKERS = (
-    _umlauts,
-    _formats,
-    _shorter_identifiers,
-    _separated_codes,
-    _joined_words,
-    _compounds_of_neighbours,
+    umlauts,
+    formats,
+    shorter_identifiers,
+    separated_codes,
+    joined_words,
+    compounds_of_neighbours,
     _longer_words,
 )
 
@@ -391,17 +391,17 @@ def _compounds(terms: Sequence[Term], library: _Library) -> tuple[Forms, list[Te
     message that has "Hintergrund" and "Karte". If the library lacks the first part, the last one is
     a weak term: a "Geldbetrag" is a "Betrag". So is a part of a word in katakana.
     """
-    absent = [term for term in terms if _is_absent(term) and not term.weak]
+    absent = [term for term in terms if is_absent(term) and not term.weak]
     weak_terms = [
         Term(tuple(parts), weak=True, stands_for=term.name)
         for term in absent
-        if is_katakana(term.forms[0]) and (parts := _katakana_parts(term.forms[0], library))
+        if is_katakana(term.forms[0]) and (parts := katakana_parts(term.forms[0], library))
     ]
     language = library.query.language
     forms: Forms = {}
     words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1 and not term.exact]
     words = [word for word in words if word.isalpha() and language.joins_words]
-    splits = {word: _ways_to_split(word, language) for word in words}
+    splits = {word: ways_to_split(word, language) for word in words}
     all_parts = {part for pairs in splits.values() for pair in pairs for part in pair}
     inflected = library.inflected(sorted(all_parts), language)
     for word, pairs in splits.items():
@@ -417,7 +417,7 @@ def _compounds(terms: Sequence[Term], library: _Library) -> tuple[Forms, list[Te
     return forms, [term._replace(weight=WEAK * term.weight) for term in weak_terms]
 
 
-def _ways_to_split(word: str, language: Language) -> list[tuple[str, str]]:
+def ways_to_split(word: str, language: Language) -> list[tuple[str, str]]:
     """All ways to split a word in two. The first part loses an element that joins it."""
     pairs = []
     for place in range(_MIN_PART, len(word) - _MIN_PART + 1):
@@ -427,7 +427,7 @@ def _ways_to_split(word: str, language: Language) -> list[tuple[str, str]]:
     return pairs
 
 
-def _katakana_parts(form: Form, library: _Library) -> list[Form]:
+def katakana_parts(form: Form, library: _Library) -> list[Form]:
     """The longest beginning and the longest end of a word in katakana that the library has.
 
     コーヒーメーカー (coffee maker) is about コーヒー.
@@ -452,7 +452,7 @@ def with_forms_of_library_languages(
     """
     if query.language is not ENGLISH or classify(query.rest) != KEYWORDS:
         return tuple(terms)
-    absent = [term.forms[0] for term in terms if _is_absent(term) and not term.exact]
+    absent = [term.forms[0] for term in terms if is_absent(term) and not term.exact]
     words = [form[0] for form in absent if len(form) == 1 and form[0].isalpha()]
     words = [word for word in words if not is_english(word)]
     if not words:

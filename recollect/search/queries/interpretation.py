@@ -160,7 +160,7 @@ def interpret(
         options.now,
         windows(query.rest, options.now),
         intent=intent,
-        phrase=_typed_phrase(query, intent, corrections, options),
+        phrase=typed_phrase(query, intent, corrections, options),
     )
     meaning_of_query = NO_MEANING
     if options.mode != "text":
@@ -209,7 +209,7 @@ def _all_terms(terms: Sequence[Term]) -> Node:
     return And(nodes)
 
 
-def _typed_phrase(
+def typed_phrase(
     query: Query, intent: str, corrections: Mapping[str, str], options: SearchOptions
 ) -> Term | None:
     """The words of keywords or a statement, next to each other.
@@ -245,14 +245,14 @@ def query_meaning(
     own = own_terms(terms)
     if not query.plain:
         text = " ".join(term.name for term in own) or query.rest
-        return _embed(text, store, meaning)
-    with_meaning = [term for term in own if _has_meaning(term, meaning)]
+        return embed(text, store, meaning)
+    with_meaning = [term for term in own if has_meaning(term, meaning)]
     meaningless = {term.name for term in own if term not in with_meaning}
     known_weight = sum(term.weight for term in with_meaning)
     text = query.rest
     if classify(text) == KEYWORDS:
         text = text.rstrip(_ENDS)
-    result = _embed(_text_to_embed(text, meaningless, corrections), store, meaning)
+    result = embed(text_to_embed(text, meaningless, corrections), store, meaning)
     return result._replace(
         is_known=not terms or bool(with_meaning),
         is_mostly_known=2 * known_weight >= sum(term.weight for term in own),
@@ -266,7 +266,7 @@ def require_vector(meaning: QueryMeaning) -> None:
         raise InvalidInput(meaning.problem or problem)
 
 
-def _has_meaning(term: Term, meaning: Meaning) -> bool:
+def has_meaning(term: Term, meaning: Meaning) -> bool:
     if term.frequency:
         return True
     if term.name.isdigit():  # its neighbours are other numbers
@@ -277,7 +277,7 @@ def _has_meaning(term: Term, meaning: Meaning) -> bool:
     return all(map(meaning.knows, words))
 
 
-def _text_to_embed(text: str, meaningless: set[str], corrections: Mapping[str, str]) -> str:
+def text_to_embed(text: str, meaningless: set[str], corrections: Mapping[str, str]) -> str:
     """The query with its corrections and without words that have no meaning.
 
     If no word has a meaning, the whole query; then its neighbours are not evidence.
@@ -292,7 +292,7 @@ def _text_to_embed(text: str, meaningless: set[str], corrections: Mapping[str, s
     return " ".join(words) or text
 
 
-def _embed(text: str, store: Store, meaning: Meaning) -> QueryMeaning:
+def embed(text: str, store: Store, meaning: Meaning) -> QueryMeaning:
     space: Space | None = None
     try:
         space = meaning.space()

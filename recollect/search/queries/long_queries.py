@@ -48,15 +48,15 @@ def parse_any_length(text: str, store: Store) -> Query:
     try:
         return parse_query(text)
     except QueryTooLong:
-        text = _shorten_data(text)
+        text = shorten_data(text)
         check_size(text, LIMITS.long_query_bytes)
         words = distinctive_words(text, store)
         if not words:
-            beginning = _beginning_of_word(text)
+            beginning = beginning_of_word(text)
             if beginning is None:
                 raise
-            return _query_for_beginning(text, beginning)
-        return _query_for_words(text, words)
+            return query_for_beginning(text, beginning)
+        return query_for_words(text, words)
 
 
 def distinctive_words(text: str, store: Store) -> list[str]:
@@ -64,8 +64,8 @@ def distinctive_words(text: str, store: Store) -> list[str]:
 
     If it contains none of them, those that are probably the most distinctive.
     """
-    candidates = _likely_candidates(text)
-    best = _rarest(candidates, store) or candidates
+    candidates = likely_candidates(text)
+    best = rarest(candidates, store) or candidates
     words: list[str] = []
     parts_of_words: set[str] = set()
     for word in best:
@@ -76,11 +76,11 @@ def distinctive_words(text: str, store: Store) -> list[str]:
     return words[:_MOST_WORDS]
 
 
-def _shorten_data(text: str) -> str:
+def shorten_data(text: str) -> str:
     return _DATA.sub(r"\1", text)
 
 
-def _beginning_of_word(text: str) -> str | None:
+def beginning_of_word(text: str) -> str | None:
     """The beginning of the first word that is too long to be searched for as a whole."""
     for word in tokens(fold(text)):
         if len(word) > _LONGEST_WORD:
@@ -88,7 +88,7 @@ def _beginning_of_word(text: str) -> str | None:
     return None
 
 
-def _query_for_words(text: str, words: Sequence[str]) -> Query:
+def query_for_words(text: str, words: Sequence[str]) -> Query:
     return Query(
         text,
         all_of(list(map(Word, words))),
@@ -101,13 +101,13 @@ def _query_for_words(text: str, words: Sequence[str]) -> Query:
     )
 
 
-def _query_for_beginning(text: str, beginning: str) -> Query:
+def query_for_beginning(text: str, beginning: str) -> Query:
     note = f"The query is long. Searched for words with the same first {_LONGEST_WORD} characters."
     node = Word(beginning, prefix=True)
     return Query(text, node, Fields(), plain=False, literal=False, rest=beginning, note=note)
 
 
-def _likely_candidates(text: str) -> Mapping[str, bool]:
+def likely_candidates(text: str) -> Mapping[str, bool]:
     """The words that are probably the most distinctive, and whether each is an identifier."""
     candidates = _candidates(text)
     words = sorted(candidates.words, key=len, reverse=True)
@@ -146,12 +146,12 @@ def _candidates(text: str) -> _Candidates:
         if identifiers:
             group = candidates.parts
         group.update(
-            dict.fromkeys(word for word in _single_words(piece) if _is_telling(word, stop_words))
+            dict.fromkeys(word for word in single_words(piece) if is_telling(word, stop_words))
         )
     return candidates
 
 
-def _single_words(text: str) -> Iterator[str]:
+def single_words(text: str) -> Iterator[str]:
     """The words of a text, or the pairs of its characters if its script has no spaces."""
     for is_unspaced_run, run in groupby(tokens(fold(text)), is_unspaced):
         if is_unspaced_run:
@@ -160,13 +160,13 @@ def _single_words(text: str) -> Iterator[str]:
             yield from run
 
 
-def _is_telling(word: str, stop_words: frozenset[str]) -> bool:
+def is_telling(word: str, stop_words: frozenset[str]) -> bool:
     if is_unspaced(word):
         return True
     return _MIN_LETTERS <= len(word) <= _LONGEST_WORD and word not in stop_words
 
 
-def _rarest(candidates: Mapping[str, bool], store: Store) -> list[str]:
+def rarest(candidates: Mapping[str, bool], store: Store) -> list[str]:
     """The words that the library contains, the most distinctive first."""
     words = list(candidates)
     scores: dict[str, float] = {}
@@ -176,11 +176,11 @@ def _rarest(candidates: Mapping[str, bool], store: Store) -> list[str]:
         for word, frequency in zip(batch, frequencies, strict=True):
             if frequency:
                 rarity = math.log((passages + 1) / frequency)
-                scores[word] = rarity + _bonus(word, is_identifier=candidates[word])
+                scores[word] = rarity + bonus(word, is_identifier=candidates[word])
     return sorted(scores, key=lambda word: -scores[word])
 
 
-def _bonus(word: str, *, is_identifier: bool) -> float:
+def bonus(word: str, *, is_identifier: bool) -> float:
     if is_identifier:
         return _IDENTIFIER_BONUS
     if word.isdecimal():

@@ -37,7 +37,7 @@ def may_relax(query: Query) -> bool:
     """
     if query.plain or not isinstance(query.node, And):
         return False
-    return _has_only_words(query.node) and not _OPERATORS.search(query.rest)
+    return has_only_words(query.node) and not _OPERATORS.search(query.rest)
 
 
 def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
@@ -45,36 +45,36 @@ def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
     fields = query.fields
     if fields == _NO_FIELDS:
         return filter
-    projects = _project_names(store, filter, fields.projects)
-    not_projects = _project_names(store, filter, fields.not_projects)
+    projects = project_names(store, filter, fields.projects)
+    not_projects = project_names(store, filter, fields.not_projects)
     after = [moment for moment in (filter.after, fields.after) if moment is not None]
     before = [moment for moment in (filter.before, fields.before) if moment is not None]
     return replace(
         filter,
         after=max(after, default=None),
         before=min(before, default=None),
-        roles=_intersection(filter.roles, fields.roles),
-        authors=_intersection(filter.authors, _author_names(store, filter, fields.authors)),
-        projects=_intersection(filter.projects, projects),
-        sources=_intersection(filter.sources, _source_names(fields.sources)),
-        tags=_intersection(filter.tags, fields.tags),
-        titles=filter.titles + _title_patterns(fields.titles),
+        roles=intersection(filter.roles, fields.roles),
+        authors=intersection(filter.authors, author_names(store, filter, fields.authors)),
+        projects=intersection(filter.projects, projects),
+        sources=intersection(filter.sources, source_names(fields.sources)),
+        tags=intersection(filter.tags, fields.tags),
+        titles=filter.titles + title_patterns(fields.titles),
         not_roles=filter.not_roles + fields.not_roles,
-        not_authors=filter.not_authors + _author_names(store, filter, fields.not_authors),
+        not_authors=filter.not_authors + author_names(store, filter, fields.not_authors),
         not_projects=filter.not_projects + not_projects,
-        not_sources=filter.not_sources + _source_names(fields.not_sources),
+        not_sources=filter.not_sources + source_names(fields.not_sources),
         not_tags=filter.not_tags + fields.not_tags,
-        not_titles=filter.not_titles + _title_patterns(fields.not_titles),
+        not_titles=filter.not_titles + title_patterns(fields.not_titles),
     )
 
 
-def _has_only_words(node: Node) -> bool:
+def has_only_words(node: Node) -> bool:
     if isinstance(node, Word):
         return True
-    return type(node) is And and all(map(_has_only_words, node.parts))
+    return type(node) is And and all(map(has_only_words, node.parts))
 
 
-def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
+def project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
     """Projects as they are stored. People write the name of a folder, not its path."""
     if not names:
         return ()
@@ -86,7 +86,7 @@ def _project_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[
     return tuple(stored_names)
 
 
-def _author_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
+def author_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
     """Authors as they are stored. People write a part of a name, in any case.
 
     A name whose messages the reader may not see stays as it was typed: a note may show it.
@@ -97,30 +97,30 @@ def _author_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[s
     stored_names: list[str] = []
     for name in names:
         same = authors_named(name, authors)
-        if same == (name,) or not _has_messages_by(same, store, filter):
+        if same == (name,) or not has_messages_by(same, store, filter):
             same = (name,)
         stored_names += same
     return tuple(dict.fromkeys(stored_names))
 
 
-def _has_messages_by(authors: tuple[str, ...], store: Store, filter: Filter) -> bool:
+def has_messages_by(authors: tuple[str, ...], store: Store, filter: Filter) -> bool:
     """Whether the reader can find a message by one of the authors."""
     by_authors = Filter(kinds=filter.kinds or KINDS, hidden=True, authors=authors)
     return bool(authors) and bool(store.recent(None, by_authors, 1))
 
 
-def _source_names(names: Sequence[str]) -> tuple[str, ...]:
+def source_names(names: Sequence[str]) -> tuple[str, ...]:
     """Sources as they are stored. People write `Claude Code` as well as `claude-code`."""
     by_label = {fold(source.label): source.name for source in SOURCES.values()}
     by_label |= {fold(source.name): source.name for source in SOURCES.values()}
     return tuple(by_label.get(fold(name), name) for name in names)
 
 
-def _title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:
+def title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:
     return tuple(word.text + "*" * word.prefix for word in titles)
 
 
-def _intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+def intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     """The names in both; NO_NAME if there are none, because an empty tuple allows every name."""
     if not first or not second:
         return first or second

@@ -78,15 +78,15 @@ def with_operators_as_text(query: Query, store: Store, filters: Sequence[Filter]
     """The query. If messages contain its exclusions, all its operators are text."""
     if query.plain or query.node is None:
         return query
-    for exclusion in _exclusions(list(query_tokens(query.rest, fields=True))):
-        if any(_contain(exclusion, store, narrow_filter(f, query, store)) for f in filters):
+    for exclusion in exclusions(list(query_tokens(query.rest, fields=True))):
+        if any(contain(exclusion, store, narrow_filter(f, query, store)) for f in filters):
             note = f"Searched as text, because a message contains “{exclusion.text}”."
             node = literal_words(query.rest)
             return query._replace(node=node, plain=True, literal=True, note=note)
     return query
 
 
-def _contain(exclusion: _Exclusion, store: Store, filter: Filter) -> bool:
+def contain(exclusion: _Exclusion, store: Store, filter: Filter) -> bool:
     """Whether one of the best matches contains the text."""
     try:
         keys = store.match(exclusion.node, filter, _MESSAGES)
@@ -96,7 +96,7 @@ def _contain(exclusion: _Exclusion, store: Store, filter: Filter) -> bool:
     return any(exclusion.pattern.search(message.content) for message in messages)
 
 
-def _exclusions(all_tokens: Sequence[Token]) -> Iterator[_Exclusion]:
+def exclusions(all_tokens: Sequence[Token]) -> Iterator[_Exclusion]:
     for number, token in enumerate(all_tokens[:-1]):
         before, following = all_tokens[max(number - 1, 0) : number], all_tokens[number + 1]
         if following.kind != "word":
@@ -125,10 +125,10 @@ def _exclusions(all_tokens: Sequence[Token]) -> Iterator[_Exclusion]:
 
 def as_period(query: Query, now: datetime) -> Query:
     """The query; with fields instead of words if it asks about nothing but a time."""
-    if not query.plain or query.note or not _may_ask_for_time(query):
+    if not query.plain or query.note or not may_ask_for_time(query):
         return query
     periods = windows(query.rest, now)
-    if len(periods) != 1 or _has_topic(query, periods[0]):
+    if len(periods) != 1 or has_topic(query, periods[0]):
         return query
     period = periods[0]
     last = period.end - _LAST_MOMENT
@@ -156,15 +156,15 @@ def period_or_mention(query: Query, store: Store, filters: Sequence[Filter]) -> 
     mention = query.mention
     if mention is None:
         return query
-    if mention.day and _is_day_mentioned(mention, mention.day, store, filters):
-        if _has_messages(query, store, filters):
-            return mention.query._replace(note=_note_on_day(mention.day))
+    if mention.day and is_day_mentioned(mention, mention.day, store, filters):
+        if has_messages(query, store, filters):
+            return mention.query._replace(note=note_on_day(mention.day))
         return mention.query
-    if mention.is_identifier and _is_mentioned(mention, store, filters):
+    if mention.is_identifier and is_mentioned(mention, store, filters):
         return mention.query
-    if _has_messages(query, store, filters):
+    if has_messages(query, store, filters):
         return query
-    if mention.is_identifier or _is_mentioned(mention, store, filters):
+    if mention.is_identifier or is_mentioned(mention, store, filters):
         return mention.query
     return query
 
@@ -189,9 +189,9 @@ def period_remark(
 def _mention(query: Query, period: Window) -> Mention:
     """How messages mention the period of a query. A day is mentioned in many formats."""
     intent = classify(query.rest)
-    phrases = [_without_leading_stop_words(tokens(period.words), query.language)]
+    phrases = [without_leading_stop_words(tokens(period.words), query.language)]
     day = period.start.date()
-    is_named_day = _is_day(period) and names_day(period.words, day)
+    is_named_day = is_day(period) and names_day(period.words, day)
     if is_named_day:
         digits = day.isoformat()
         if digits[:4] not in period.words:
@@ -209,24 +209,24 @@ def _mention(query: Query, period: Window) -> Mention:
     return Mention(query, node)
 
 
-def _note_on_day(day: date) -> str:
+def note_on_day(day: date) -> str:
     return f"These mention that day. For what was written then, use after:{day} before:{day}."
 
 
-def _without_leading_stop_words(words: Sequence[str], language: Language) -> tuple[str, ...]:
+def without_leading_stop_words(words: Sequence[str], language: Language) -> tuple[str, ...]:
     """Christmas, if the words are "at Christmas"."""
-    stop_words = _words_without_topic(language)
+    stop_words = words_without_topic(language)
     start = next((n for n, word in enumerate(words) if word not in stop_words), 0)
     return tuple(words[start:])
 
 
-def _may_ask_for_time(query: Query) -> bool:
+def may_ask_for_time(query: Query) -> bool:
     if classify(query.rest) == KEYWORDS:
         return query.language.unspaced or len(query.rest.split()) > 1
     return True
 
 
-def _has_topic(query: Query, period: Window) -> bool:
+def has_topic(query: Query, period: Window) -> bool:
     """Whether a question has words besides its period that say what it is about."""
     language = query.language
     if language.unspaced:
@@ -234,21 +234,21 @@ def _has_topic(query: Query, period: Window) -> bool:
         return not language.event_words.issuperset(_WORD.findall(topics))
     words = tokens(query.rest.replace(period.words, " "))
     words = [word for word in words if len(word) > 1]  # not the "s" of "what's"
-    return not _words_without_topic(language).issuperset(words)
+    return not words_without_topic(language).issuperset(words)
 
 
 @cache
-def _words_without_topic(language: Language) -> frozenset[str]:
+def words_without_topic(language: Language) -> frozenset[str]:
     """The words that do not say what a question is about, as they are indexed."""
     return frozenset(tokens(" ".join(language.stop_words | language.event_words)))
 
 
-def _has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool:
+def has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool:
     """Whether anything was written in a period."""
     return any(store.recent(None, narrow_filter(f, period, store), 1) for f in filters)
 
 
-def _is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> bool:
+def is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> bool:
     try:
         return any(
             store.has_match(mention.node, narrow_filter(f, mention.query, store)) for f in filters
@@ -257,7 +257,7 @@ def _is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> 
         return False
 
 
-def _is_day_mentioned(mention: Mention, day: date, store: Store, filters: Sequence[Filter]) -> bool:
+def is_day_mentioned(mention: Mention, day: date, store: Store, filters: Sequence[Filter]) -> bool:
     """Whether one of the best matches mentions the day."""
     try:
         for filter in filters:
@@ -271,7 +271,7 @@ def _is_day_mentioned(mention: Mention, day: date, store: Store, filters: Sequen
     return False
 
 
-def _is_day(period: Window) -> bool:
+def is_day(period: Window) -> bool:
     return period.start.date() == (period.end - _LAST_MOMENT).date()
 
 
@@ -279,6 +279,6 @@ def _dates(period: Window) -> str:
     last = period.end - _LAST_MOMENT
     if period.start.year == 1:
         return f"up to {last:%Y-%m-%d}"
-    if _is_day(period):
+    if is_day(period):
         return f"{last:%Y-%m-%d}"
     return f"{period.start:%Y-%m-%d} to {last:%Y-%m-%d}"

@@ -48,9 +48,9 @@ def query_terms(
             for (form, prefix), word in typed.items()
             if form
         ]
-        return tuple(_without_accidental_pairs(weighted(exact_terms, store)))
+        return tuple(without_accidental_pairs(weighted(exact_terms, store)))
     forms, exact, prefix = _topic(query, typing)
-    terms = _inflected_terms(forms, store, query.language)
+    terms = inflected_terms(forms, store, query.language)
     for form in exact:  # its parts stay terms of their own, which match less
         if len(form) > 1:
             terms.append(Term((form,), exact=True))
@@ -58,14 +58,14 @@ def query_terms(
             terms = [t._replace(exact=t.exact or t.forms[0] == form) for t in terms]
     if prefix:
         terms.append(Term((tuple(tokens(prefix)),), prefix=True))
-    terms = _without_accidental_pairs(weighted(terms, store))
+    terms = without_accidental_pairs(weighted(terms, store))
     terms, weak_terms = with_other_forms(terms, store, query, is_english)
     return (*terms, *_synonym_terms(terms, store, query), *weak_terms)
 
 
 def inflected_term(word: str, store: Store, language: Language) -> Term:
     """A word in all its inflected forms, with its weight in this library."""
-    (term,) = _inflected_terms([(word,)], store, language)
+    (term,) = inflected_terms([(word,)], store, language)
     return weighted_term(term, store)
 
 
@@ -89,7 +89,7 @@ def _topic(query: Query, typing: bool) -> tuple[list[Form], list[Form], str]:
     # for a line of a file is glad to find the file, and a version may stand alone.
     exact = [w.text for w in topic if is_identifier(w.text) or len(w.text.split()) > 1]
     exact += [part for text in exact for part in parts_that_stand_alone(text)]
-    forms, exact_forms = _topic_forms(query, topic), [tuple(tokens(text)) for text in exact if text]
+    forms, exact_forms = topic_forms(query, topic), [tuple(tokens(text)) for text in exact if text]
     beginning = tuple(tokens(unfinished)[:-1])
     if not prefix and beginning and is_identifier(unfinished):  # "JIRA-" of "JIRA-7"
         exact_forms.append(beginning)
@@ -111,7 +111,7 @@ def is_too_short(unfinished: str) -> bool:
     return not parts or len(parts[-1]) < _MIN_PREFIX_CHARACTERS or is_unspaced(parts[-1])
 
 
-def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
+def topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
     """The forms of the words, without particles of scripts without spaces if others remain.
 
     Keywords lose the "s" of "Ann's". Questions keep it, because their weights were fitted with it.
@@ -119,14 +119,14 @@ def _topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
     if classify(query.rest) == KEYWORDS:
         topic = [Word(_POSSESSIVE.sub("", word.text), word.prefix) for word in topic]
     language = unspaced_language(query.rest)
-    forms = [f for word in topic for f in _forms(word.text, language) if _is_telling(word, f)]
+    forms = [f for word in topic for f in _forms(word.text, language) if is_telling(word, f)]
     if forms:
         return forms
     other_words = [word for word in topic if not is_identifier(word.text)]
     return [form for word in other_words for form in _forms(word.text, None)]
 
 
-def _is_telling(word: Word, form: Form) -> bool:
+def is_telling(word: Word, form: Form) -> bool:
     """Whether a part of a word says something by itself. The numbers of a version do not."""
     if form == tuple(tokens(word.text)) or not is_identifier(word.text):
         return True
@@ -149,13 +149,13 @@ def _forms(text: str, language: Language | None) -> Iterator[Form]:
         if is_unspaced(token):
             run += token
             continue
-        yield from _unspaced_forms(run, language)
+        yield from unspaced_forms(run, language)
         run = ""
         yield (token,)
-    yield from _unspaced_forms(run, language)
+    yield from unspaced_forms(run, language)
 
 
-def _unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
+def unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
     """The pairs of characters and words of each part of a text between its particles.
 
     Also its nouns.
@@ -165,10 +165,10 @@ def _unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
         topics = language.topics_in(run)
         yield from map(tuple, language.nouns_in(run))
     for topic in topics:
-        yield from _parts_and_words(topic)
+        yield from parts_and_words(topic)
 
 
-def _parts_and_words(topic: str) -> Iterator[Form]:
+def parts_and_words(topic: str) -> Iterator[Form]:
     """The pairs of characters of a text, and its words in katakana.
 
     These are words of other languages, and say nothing in part: コンピュータ (computer) is not in
@@ -176,13 +176,13 @@ def _parts_and_words(topic: str) -> Iterator[Form]:
     """
     place = 0
     for match in _KATAKANA_WORD.finditer(topic):
-        yield from _pairs(topic, place, match.start())
+        yield from pairs(topic, place, match.start())
         yield tuple(match[0])
         place = match.end()
-    yield from _pairs(topic, place, len(topic))
+    yield from pairs(topic, place, len(topic))
 
 
-def _pairs(text: str, start: int, end: int) -> Iterator[Form]:
+def pairs(text: str, start: int, end: int) -> Iterator[Form]:
     """The pairs of characters in a part of a text. A single character is paired with the next."""
     if start == end:
         return
@@ -197,27 +197,27 @@ def _pairs(text: str, start: int, end: int) -> Iterator[Form]:
 # -- words in all their forms ---
 
 
-def _inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
+def inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
     forms = list(dict.fromkeys(forms))
-    spellings = _with_spellings([form[0] for form in forms if len(form) == 1], language)
+    spellings = with_spellings([form[0] for form in forms if len(form) == 1], language)
     variants = dict(zip(spellings, store.variants(spellings, language), strict=True))
     terms = []
     for form in forms:
         all_forms = [form]
         if len(form) == 1:
-            all_forms = [(w,) for each in _with_spellings(form, language) for w in variants[each]]
+            all_forms = [(w,) for each in with_spellings(form, language) for w in variants[each]]
             all_forms += separate_words(form[0])
         terms.append(Term(tuple(dict.fromkeys(all_forms))))
     return terms
 
 
-def _with_spellings(words: Sequence[str], language: Language) -> list[str]:
+def with_spellings(words: Sequence[str], language: Language) -> list[str]:
     """The words with their other spellings and, in English, plurals of acronyms, each once."""
     spellings = [each for word in words for each in (word, *other_spellings(word, language))]
     return list(dict.fromkeys(spellings))
 
 
-def _without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
+def without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
     """Drop the pairs of characters that span two words.
 
     No passage contains them, but passages contain the pair before or after them.
@@ -226,14 +226,14 @@ def _without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
     for number, term in enumerate(terms):
         neighbours = [*terms[max(number - 1, 0) : number], *terms[number + 1 : number + 2]]
         is_accidental = not term.frequency and any(
-            other.frequency and _overlap(term, other) for other in neighbours
+            other.frequency and overlap(term, other) for other in neighbours
         )
         if not is_accidental:
             remaining.append(term)
     return remaining
 
 
-def _overlap(first: Term, second: Term) -> bool:
+def overlap(first: Term, second: Term) -> bool:
     """Whether two pairs of characters have one in common."""
     one, other = first.forms[0], second.forms[0]
     if len(one) != 2 or len(other) != 2 or not is_unspaced(one[0]):
@@ -259,7 +259,7 @@ def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Te
     synonym_terms = []
     for word, phrases in zip(words, synonyms(words), strict=True):
         if phrases:
-            inflected = _inflected_terms(list(phrases), store, query.language)
+            inflected = inflected_terms(list(phrases), store, query.language)
             forms = dict.fromkeys(form for each in inflected for form in each.forms)
             other_forms = tuple(form for form in forms if form not in own_forms)
             if other_forms:

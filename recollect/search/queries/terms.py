@@ -91,7 +91,7 @@ def any_term(terms: Sequence[Term]) -> Node:
     Each term is one alternative, also if it is the only one and has several forms. A single letter
     counts only next to others: "don't" is not evidence for "T-Rex".
     """
-    longer = [term for term in terms if not _is_letter(term)]
+    longer = [term for term in terms if not is_letter(term)]
     nodes = tuple(term.node for term in longer or terms)
     if len(nodes) == 1 and isinstance(nodes[0], Word):
         return nodes[0]
@@ -137,7 +137,7 @@ def evidence_shares(terms: Sequence[Term]) -> list[float]:
     ]
 
 
-def _is_letter(term: Term) -> bool:
+def is_letter(term: Term) -> bool:
     return all(
         len(form) == 1 and len(form[0]) == 1 and "a" <= form[0] <= "z" for form in term.forms
     )

@@ -140,7 +140,7 @@ def list_rows(
             limit=limit,
             offset=offset,
         )
-    rows = [_row(library, summary, kind) for summary in summaries]
+    rows = [row(library, summary, kind) for summary in summaries]
     return RowPage(rows, offset, total, current, get_tab(kind))
 
 
@@ -150,7 +150,7 @@ def first_rows(library: Library, title: str, limit: int) -> list[Row]:
     for is_pinned in (True, False):
         filter_ = Filter.of(kinds=CONVERSATION, pinned=is_pinned)
         summaries += library.conversations(filter_, title=title)[: limit - len(summaries)]
-    return [_row(library, summary, CONVERSATIONS) for summary in summaries]
+    return [row(library, summary, CONVERSATIONS) for summary in summaries]
 
 
 def row_index(library: Library, id: str, filters: ListFilters) -> int | None:
@@ -165,7 +165,7 @@ def row_index(library: Library, id: str, filters: ListFilters) -> int | None:
     return position + library.conversation_page(pinned, title=filters.title, limit=1)[1]
 
 
-def _row(library: Library, summary: Summary, kind: str) -> Row:
+def row(library: Library, summary: Summary, kind: str) -> Row:
     metadata = summary.metadata
     details = [metadata.get(name) for name in ("media_type", "author", "creator")]
     if summary.kind == NOTE:

@@ -67,7 +67,7 @@ def serve(request: Request, version: str, name: str) -> Response:
     tag = f'"{VERSION}"'
     encoding = {}
     if accepts_gzip(request) and Path(name).suffix in _COMPRESSED_TYPES:
-        data = _compress(name)
+        data = compress(name)
         tag = f'"{VERSION}-gzip"'
         encoding = {"Content-Encoding": "gzip"}
     cache_control = "no-cache"
@@ -86,7 +86,7 @@ def serve_service_worker() -> Response:
 
 
 @cache
-def _compress(name: str) -> bytes:
+def compress(name: str) -> bytes:
     return gzip.compress(_FILES[name], mtime=0)
 
 

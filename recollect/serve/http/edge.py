@@ -372,7 +372,7 @@ class HttpExchange(Exchange):
                 self._count_end()
             self._log("request", started_at)
             if self._principal is not None:
-                _record(self._service, self._principal, self._scope, self._policy, self._status)
+                record(self._service, self._principal, self._scope, self._policy, self._status)
 
     async def _handle(self) -> None:
         response = await self._admit()
@@ -655,7 +655,7 @@ def actor(principal: Principal, path: str, peer: str, has_cookie: bool) -> Actor
     return Actor(principal.user, key, interface, peer)
 
 
-def _record(
+def record(
     service: Service, principal: Principal, scope: Scope, policy: RoutePolicy, status: int
 ) -> None:
     """Record a request that read, searched or exported anything, or was refused.

@@ -120,10 +120,10 @@ class Problem(HTTPException):
 
 def add_exception_handlers(app: FastAPI) -> None:
     for kind in (errors.RecollectError, HTTPException, RequestValidationError, Exception):
-        app.add_exception_handler(kind, _handle)
+        app.add_exception_handler(kind, handle)
 
 
-async def _handle(request: Request, error: Exception) -> Response:
+async def handle(request: Request, error: Exception) -> Response:
     if is_unexpected(error):
         raise error  # the edge logs it and responds
     if isinstance(error, errors.RecollectError) and _status(error) == 503:

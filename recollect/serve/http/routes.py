@@ -17,7 +17,7 @@ from recollect.serve.http.routing import DeferredRoute, JsonRoute, route_of_cont
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
-def _summary(endpoint: Callable[..., Any]) -> str:
+def summary(endpoint: Callable[..., Any]) -> str:
     """`list_conversations` as "List conversations"."""
     return endpoint.__name__.replace("_", " ").capitalize()
 

@@ -51,7 +51,7 @@ class Principal:
         """Raise Forbidden unless the credential has the scope and may use the toolset."""
         if scope not in self.scopes:
             raise Forbidden(
-                f"This key does not have the scope '{scope}'. Its scopes: {_join(self.scopes)}."
+                f"This key does not have the scope '{scope}'. Its scopes: {join(self.scopes)}."
             )
         if toolset is not None:
             self.require_toolset(toolset)
@@ -61,7 +61,7 @@ class Principal:
             assert self.toolsets is not None
             raise Forbidden(
                 f"This key may not use the toolset '{toolset}'. "
-                f"Its toolsets: {_join(self.toolsets)}."
+                f"Its toolsets: {join(self.toolsets)}."
             )
 
     def has_toolset(self, toolset: str) -> bool:
@@ -80,7 +80,7 @@ class Principal:
         return document.source == sources.BUS.name and self.has_toolset(BUS)
 
 
-def _join(names: frozenset[str]) -> str:
+def join(names: frozenset[str]) -> str:
     if not names:
         return "none"
     return ", ".join(sorted(names))

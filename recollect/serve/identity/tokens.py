@@ -220,7 +220,7 @@ class Keyring:
             if self._clock() - self._attempted_at <= RETRY_SECONDS:
                 return
             self._attempted_at = self._clock()
-            self._keys = parse_jwks(_fetch(self._url))
+            self._keys = parse_jwks(fetch(self._url))
             self._fetched_at = self._attempted_at
         except Exception as error:  # whatever is wrong with the reply, the old keys stay in use
             log.warning("Cannot fetch the keys that verify tokens: %s", type(error).__name__)
@@ -252,7 +252,7 @@ def load_file(name: str) -> list[_Key]:
     return keys
 
 
-def _fetch(url: str) -> bytes:
+def fetch(url: str) -> bytes:
     stream = httpx.stream("GET", url, timeout=FETCH_TIMEOUT_SECONDS, follow_redirects=False)
     with stream as response:
         response.raise_for_status()

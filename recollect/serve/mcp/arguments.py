@@ -100,7 +100,7 @@ def call_tool(tool: Tool, context: Context, arguments: dict[str, Any]) -> str | 
         context.admit(tool.name, writes=not tool.is_read_only)
         with acting(context.actor or Actor(interface="mcp")):
             answer = handler(context, **read_arguments(tool, arguments))
-            _record(tool, context, arguments)
+            record(tool, context, arguments)
     except TooManyCalls as error:
         raise wording.tool_error(str(error)) from error
     except BadArgument as error:
@@ -123,7 +123,7 @@ def call_tool(tool: Tool, context: Context, arguments: dict[str, Any]) -> str | 
     return answer
 
 
-def _record(tool: Tool, context: Context, arguments: dict[str, Any]) -> None:
+def record(tool: Tool, context: Context, arguments: dict[str, Any]) -> None:
     """Record in the audit log a call that reads. Deletions are recorded where they happen."""
     if not tool.is_read_only:
         return

@@ -242,7 +242,7 @@ class CallServer:
     @contextmanager
     def _count_call(self, user: str) -> Iterator[None]:
         most = (LIMITS.mcp_calls, LIMITS.mcp_calls_each_user)
-        if not _take(self._calls, user, *most):
+        if not take(self._calls, user, *most):
             raise Problem(429, "Too many concurrent calls. Try again.", retry_after=1)
         try:
             yield
@@ -253,7 +253,7 @@ class CallServer:
     def count_connection(self, user: str) -> Iterator[None]:
         """Count a connection that stays open. Raises Problem if there are too many."""
         most = (LIMITS.mcp_connections, LIMITS.mcp_connections_each_user)
-        if not _take(self._connections, user, *most):
+        if not take(self._connections, user, *most):
             raise Problem(429, "Too many MCP connections are open. Close some.", retry_after=30)
         try:
             yield
@@ -261,7 +261,7 @@ class CallServer:
             release(self._connections, user)
 
 
-def _take(counter: Counter[str], user: str, total: int, each: int) -> bool:
+def take(counter: Counter[str], user: str, total: int, each: int) -> bool:
     """Count one, unless there are too many, in total or of the user."""
     if counter.total() >= total or counter[user] >= each:
         return False

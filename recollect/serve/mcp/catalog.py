@@ -125,7 +125,7 @@ class Catalog:
         if allowed is not None:
             own = options["allowed"]
             options["allowed"] = frozenset(allowed) if own is None else own.intersection(allowed)
-        return _cached_catalog(**options)
+        return cached_catalog(**options)
 
     def _find(self, name: str) -> Tool | None:
         """Find a tool by its listed name, spelled with dots or underscores."""
@@ -133,7 +133,7 @@ class Catalog:
 
 
 @lru_cache(MAX_CATALOGS)
-def _cached_catalog(*, rename: tuple[tuple[str, str], ...], **options: Any) -> Catalog:
+def cached_catalog(*, rename: tuple[tuple[str, str], ...], **options: Any) -> Catalog:
     return Catalog(rename=dict(rename), **options)
 
 

@@ -67,15 +67,15 @@ def read(
     with in_time_zone(time_zone), context.library() as library:
         return library.memory.read(
             path or "",
-            _line("startLine", startLine),
-            _line("endLine", endLine),
+            line("startLine", startLine),
+            line("endLine", endLine),
             audience=context.audience,
             tool_results=bool(tool_results),
             max_tokens=max_tokens or DEFAULT_READ_TOKENS,
         )
 
 
-def _line(name: str, value: Any) -> int | None:
+def line(name: str, value: Any) -> int | None:
     """A line number. Whether the line exists is checked later."""
     if value is None:
         return None

@@ -88,7 +88,7 @@ def recall_timeline(context: Context, project: str, after: str, max_tokens: int)
     budget = Budget(max_tokens, _REMARKS)
     with context.library() as library:
         projects = _projects(library, project)
-        start = _date("after", after, end=False)
+        start = date("after", after, end=False)
         newest = start is None
         hits, _ = library.memory.timeline(
             (start or datetime.now(UTC)).isoformat(),
@@ -137,8 +137,8 @@ def _filter(
     return Filter(
         kinds=kinds,
         projects=_projects(library, project),
-        after=_date("after", after, end=False),
-        before=_date("before", before, end=True),
+        after=date("after", after, end=False),
+        before=date("before", before, end=True),
     )
 
 
@@ -153,7 +153,7 @@ def _projects(library: Library, name: str) -> tuple[str, ...]:
     return projects
 
 
-def _date(name: str, text: str, end: bool) -> datetime | None:
+def date(name: str, text: str, end: bool) -> datetime | None:
     text = text.strip()
     if not text:
         return None

@@ -114,7 +114,7 @@ def _result(context: Context, result: Mapping[str, Any], labels: Mapping[str, st
     name = one_line(result["title"], TITLE_LENGTH)
     preview = one_line(result["snippet"] or "", PREVIEW_LENGTH)
     sender = one_line(result["sender"] or "", TITLE_LENGTH)
-    about = _join(sender, format_time(moment(result["created_at"])), label)
+    about = join(sender, format_time(moment(result["created_at"])), label)
     return {
         "id": result_id,
         "title": f"{name} ({about}): {preview}",
@@ -169,7 +169,7 @@ def fetch_conversation(
 ) -> Json:
     """The part of a conversation that an address names. Raises NotFound."""
     view = _view(context, library, address)
-    lines = _excerpt(context, view, address.message, address.start if address.message else 0)
+    lines = excerpt(context, view, address.message, address.start if address.message else 0)
     return {
         "id": requested_id,
         "title": one_line(library.label(view.document.id, view.document.title), TITLE_LENGTH),
@@ -309,7 +309,7 @@ class Line(NamedTuple):
         return self.start + len(self.passage.content)
 
 
-def _excerpt(context: Context, view: View, message_id: str, start: int) -> list[Line]:
+def excerpt(context: Context, view: View, message_id: str, start: int) -> list[Line]:
     """The messages of a view that the caller may see, as many as fit around `message_id`.
 
     Without a message, the excerpt starts with the first. With a `start`, it starts at this
@@ -357,7 +357,7 @@ def excerpt_text(lines: Sequence[Line], total: int) -> str:
             passage.role or "",
             format_time(passage.created_at),
         )
-        parts.append(f"[{marker} {_join(*dict.fromkeys(map(sanitize, labels)))}]\n{content}")
+        parts.append(f"[{marker} {join(*dict.fromkeys(map(sanitize, labels)))}]\n{content}")
     return "\n\n".join(parts)
 
 
@@ -389,6 +389,6 @@ def format_time(time: datetime | None) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _join(*labels: str) -> str:
+def join(*labels: str) -> str:
     """The labels with dots between them, without empty ones."""
     return " · ".join(filter(None, labels))

@@ -143,13 +143,13 @@ def list_resources(
             summaries, total = library.conversation_page(shown, limit=size, offset=start)
     except ToolError:  # there is no library yet
         summaries, total = [], 0
-    resources = [_describe(summary) for summary in summaries]
+    resources = [describe(summary) for summary in summaries]
     if everything and start == 0:
         resources.append(MEDIA_TYPES)
     return resources, min(total, LIMITS.page_offset)
 
 
-def _describe(summary: Summary) -> dict[str, Any]:
+def describe(summary: Summary) -> dict[str, Any]:
     uri, contents = uri_of(summary.kind, summary.id), summary.kind
     if summary.kind == CONVERSATION:
         unit = "message" if summary.message_count == 1 else "messages"
@@ -172,7 +172,7 @@ def _describe(summary: Summary) -> dict[str, Any]:
 def read_resource(context: Context, uri: str, everything: bool) -> Resource | None:
     """A conversation or item; None if the URI leads to nothing that the client may read."""
     if uri == MEDIA_TYPES_URI and everything:
-        return Resource(_media_types(context), JSON)
+        return Resource(media_types(context), JSON)
     address = parse_conversation_uri(uri) or parse_address(uri)
     if address is None or not (everything or address.source == CHATS):
         return None
@@ -186,7 +186,7 @@ def read_resource(context: Context, uri: str, everything: bool) -> Resource | No
         return None
 
 
-def _media_types(context: Context) -> str:
+def media_types(context: Context) -> str:
     from recollect.knowledge.editing import MEDIA_TYPES as suggested
 
     try:

@@ -113,7 +113,7 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     if hasattr(app.state, "mcp"):
         app.state.mcp.close()
@@ -126,7 +126,7 @@ PATHS = ("/mcp", "/mcp/{profile}")
 ROUTES = [
     Route(path, Endpoint(), methods=["POST", "DELETE"], include_in_schema=False) for path in PATHS
 ]
-router = APIRouter(lifespan=_lifespan)
+router = APIRouter(lifespan=lifespan)
 router.routes.extend(ROUTES)
 for _path in PATHS:
     router.add_websocket_route(f"{_path}/ws", websocket.endpoint)

@@ -392,7 +392,7 @@ _RETRIEVAL = {
 }
 
 
-def _page(limit: int) -> dict[str, Any]:
+def page(limit: int) -> dict[str, Any]:
     """What every search takes besides its query, with the default of `limit`."""
     return {
         "limit": integer(limit, 1, 100),
@@ -421,7 +421,7 @@ KNOWLEDGE_SEARCH = Tool(
     rerank=boolean(),
     correct=boolean(default=True),
     repeat=boolean(default=False),
-    **_page(20),
+    **page(20),
 )
 KNOWLEDGE_GET = Tool(
     "knowledge_get",
@@ -449,7 +449,7 @@ def search_tool(source: str, description: str, query: Any = None, **options: Any
         dotted=f"{source}.search",
         query=query or string(),
         **FILTERS[source],
-        **_page(10),
+        **page(10),
         **options,
     )
 

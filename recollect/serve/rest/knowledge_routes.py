@@ -95,7 +95,7 @@ def search_knowledge(
 def search_knowledge_with_body(access: AccessTo, request: schemas.SearchRequest) -> Response:
     """Returns matching documents. The body has the arguments of the tool `knowledge.search`."""
     filters = request.filters.model_dump(exclude_none=True) if request.filters else {}
-    return _search(access, request.query, request.sources, filters, request)
+    return search(access, request.query, request.sources, filters, request)
 
 
 @routes.add("GET /api/knowledge/media-types", READ, returns=schemas.MediaTypes)
@@ -135,10 +135,10 @@ def search_with_parameters(
         if sources and source not in sources:
             raise InvalidInput(f"{name}: this filter is for {source}, which are not searched here.")
         filters.setdefault(source, {})[name] = value
-    return _search(access, query or alias, sources, filters, parameters)
+    return search(access, query or alias, sources, filters, parameters)
 
 
-def _search(
+def search(
     access: Access,
     query: str,
     sources: Sequence[str],
@@ -172,10 +172,10 @@ def get_item_with_body(access: AccessTo, request: schemas.GetRequest) -> Respons
     retrieval = None
     if request.retrieval is not None:
         retrieval = request.retrieval.model_dump(exclude_none=True)
-    return _get(access, request.source, request.id, retrieval, request.page, request.page_size)
+    return get(access, request.source, request.id, retrieval, request.page, request.page_size)
 
 
-def _get(
+def get(
     access: Access,
     source: str,
     id: str | int,
@@ -270,7 +270,7 @@ def get_item(
 ) -> Response:
     """Returns a complete document, or the part around a location in it."""
     retrieval = parameters.retrieval()
-    return _get(access, source, item_id, retrieval, parameters.page, parameters.page_size)
+    return get(access, source, item_id, retrieval, parameters.page, parameters.page_size)
 
 
 def require_readable(principal: Principal, library: Library, source: str, item_id: str) -> None:

@@ -78,11 +78,11 @@ def prepare_database(url: str, login: str | None = None) -> DatabaseStatus:
             create_tables(connection)
             create_shared_tables(url, SHARED_TABLES)
             if login is not None:
-                _grant_roles(connection, login)
+                grant_roles(connection, login)
     return database_status(url)
 
 
-def _grant_roles(connection: psycopg.Connection[Any], login: str) -> None:
+def grant_roles(connection: psycopg.Connection[Any], login: str) -> None:
     """Let a login use the libraries, the API keys and what servers share."""
     # The login acts as the application, but uses the other schemas as itself.
     inherit = ""
@@ -111,12 +111,12 @@ def database_status(url: str) -> DatabaseStatus:
             f"{version // 10000}.{version % 10000}",
             server is not None,
             server.missing_features if server else (),
-            _count_users(connection) if server else None,
+            count_users(connection) if server else None,
             _nodes(connection),
         )
 
 
-def _count_users(connection: psycopg.Connection[Any]) -> int | None:
+def count_users(connection: psycopg.Connection[Any]) -> int | None:
     """The number of users, which only a login that bypasses the policies can see."""
     ((can_see_all,),) = connection.execute(
         "select rolsuper or rolbypassrls from pg_roles where rolname = current_user"
@@ -147,7 +147,7 @@ def spread(url: str) -> DatabaseStatus:
     """Give every worker of a cluster its share of the users, while they read and write."""
     location = location_of(url)
     with explain_errors(location), connect_as_login(url, location) as connection:
-        _require_cluster(connection, location)
+        require_cluster(connection, location)
         connection.execute("select citus_rebalance_start()")
         connection.execute("select citus_rebalance_wait()")
     return database_status(url)
@@ -157,27 +157,27 @@ def move_user(url: str, user: str, host: str, port: int) -> None:
     """Move a user to another worker of a cluster, while the user reads and writes."""
     location = location_of(url)
     with explain_errors(location), connect_as_login(url, location) as connection:
-        _require_cluster(connection, location)
-        owner = _owner_of(connection, user, location)
-        shard = _isolate(connection, owner)
+        require_cluster(connection, location)
+        owner = owner_of(connection, user, location)
+        shard = isolate(connection, owner)
         ((source_host, source_port),) = connection.execute(
             "select nodename, nodeport from pg_dist_shard_placement where shardid = %s", [shard]
         ).fetchall()
         if (source_host, source_port) == (host, port):
             return
-        _require_worker(connection, host, port)
+        require_worker(connection, host, port)
         connection.execute(
             "select citus_move_shard_placement(%s, %s, %s, %s, %s)",
             [shard, source_host, source_port, host, port],
         )
 
 
-def _require_cluster(connection: psycopg.Connection[Any], location: str) -> None:
+def require_cluster(connection: psycopg.Connection[Any], location: str) -> None:
     if not is_distributed(connection):
         raise RecollectError(_NOT_DISTRIBUTED.format(location=location))
 
 
-def _require_worker(connection: psycopg.Connection[Any], host: str, port: int) -> None:
+def require_worker(connection: psycopg.Connection[Any], host: str, port: int) -> None:
     rows = connection.execute(
         "select nodename, nodeport from pg_dist_node where shouldhaveshards order by groupid"
     ).fetchall()
@@ -186,7 +186,7 @@ def _require_worker(connection: psycopg.Connection[Any], host: str, port: int) -
         raise InvalidInput(f"{host}:{port} is not a worker of this cluster. Its workers: {names}.")
 
 
-def _owner_of(connection: psycopg.Connection[Any], user: str, location: str) -> int:
+def owner_of(connection: psycopg.Connection[Any], user: str, location: str) -> int:
     with connection.transaction():
         connection.execute("select set_config('recollect.user', %s, true)", [user])
         row = connection.execute(
@@ -197,7 +197,7 @@ def _owner_of(connection: psycopg.Connection[Any], user: str, location: str) -> 
     return int(row[0])
 
 
-def _isolate(connection: psycopg.Connection[Any], owner: int) -> int:
+def isolate(connection: psycopg.Connection[Any], owner: int) -> int:
     """Give a user shards of her own, and return one of them. The others move with it."""
     table = f"{SCHEMA}.last_key"
     ((shard, is_alone),) = connection.execute(
@@ -206,11 +206,11 @@ def _isolate(connection: psycopg.Connection[Any], owner: int) -> int:
         [table, owner],
     ).fetchall()
     if not is_alone:
-        shard = _split_shard(connection, table, owner)
+        shard = split_shard(connection, table, owner)
     return int(shard)
 
 
-def _split_shard(connection: psycopg.Connection[Any], table: str, owner: int) -> int:
+def split_shard(connection: psycopg.Connection[Any], table: str, owner: int) -> int:
     """Split the shards that a user shares with others. Their writes wait for that.
 
     Without blocking writes, a split hangs if somebody updates a row in the meantime:

@@ -63,7 +63,7 @@ class PostgresKeys(ApiKeys):
             timeout=5,
             open=False,
             check=ConnectionPool.check_connection,
-            configure=_configure,
+            configure=configure,
             kwargs={"autocommit": True, "connect_timeout": 5, "application_name": "recollect keys"},
         )
         self._exists = False
@@ -129,5 +129,5 @@ def create_tables(db: Database) -> None:
             db.execute(_GRANTS)
 
 
-def _configure(db: Database) -> None:
+def configure(db: Database) -> None:
     db.execute(f"set search_path = {ROLE}, pg_temp")

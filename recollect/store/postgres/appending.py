@@ -87,11 +87,11 @@ class AppendState(NamedTuple):
 
 def lock_query(owner: int, id: str, passage: Passage) -> str:
     """Locks the library, and returns the AppendState. See `Transactions.write`."""
-    ids = ", ".join(map(_literal, (id, passage.id)))
+    ids = ", ".join(map(literal, (id, passage.id)))
     return f"select *, {TIMELINE} from append_state({owner:d}, {ids})"
 
 
-def _literal(id: str) -> str:
+def literal(id: str) -> str:
     """An id as an SQL literal, whatever characters it has."""
     escaped = _SPECIAL_CHARACTER.sub(lambda match: f"\\U{ord(match[0]):08x}", identifier(id))
     return f"E'{escaped}'"

@@ -40,7 +40,7 @@ class PostgresAuditLogs(AuditLogs):
         transactions = Transactions(self._url, user)
         try:
             while True:
-                rows = transactions.read(partial(_read_page, after=number))
+                rows = transactions.read(partial(read_page, after=number))
                 for number, text, hash_ in rows:
                     yield Record(number, text, hash_)
                 if len(rows) < _PAGE:
@@ -49,7 +49,7 @@ class PostgresAuditLogs(AuditLogs):
             transactions.close()
 
     def write(self, user: str, entries: Sequence[Entry], durable: bool) -> None:
-        self._for_user(user).append(lambda db: _append(db, entries), durable)
+        self._for_user(user).append(lambda db: append(db, entries), durable)
 
     def _for_user(self, user: str) -> Transactions:
         """The connection of a user. Only the thread that writes calls this."""
@@ -63,7 +63,7 @@ class PostgresAuditLogs(AuditLogs):
         return transactions
 
 
-def _read_page(db: Connection, after: int) -> list[tuple[Any, ...]]:
+def read_page(db: Connection, after: int) -> list[tuple[Any, ...]]:
     return db.rows(
         f"select number, record, hash from audit where {db.own()} and number > ? "
         "order by number limit ?",
@@ -71,7 +71,7 @@ def _read_page(db: Connection, after: int) -> list[tuple[Any, ...]]:
     )
 
 
-def _append(db: Connection, entries: Sequence[Entry]) -> None:
+def append(db: Connection, entries: Sequence[Entry]) -> None:
     head = Head()
     last = db.rows(f"select number, hash from {db.own_rows('audit')} order by number desc limit 1")
     for number, hash_ in last:

@@ -97,9 +97,9 @@ def prepare(url: str, location: str) -> Server:
 def inspect(connection: psycopg.Connection[Any], location: str) -> Server:
     """What the server of a database provides. Raises if users are not isolated there."""
     role = APP if can_use_app_role(connection) else connection.info.user
-    _require_row_security(connection, role, location)
+    require_row_security(connection, role, location)
     vector_schema = extension_schema(connection, "vector")
-    types = _column_types(connection)
+    types = column_types(connection)
     # If pgvector was installed after the tables were created, they do not use it.
     uses_pgvector = types["vector"]["numbers"].endswith("halfvec")
     version = connection.info.server_version
@@ -108,15 +108,15 @@ def inspect(connection: psycopg.Connection[Any], location: str) -> Server:
         role=role,
         search_path=_search_path(vector_schema, extension_schema(connection, "btree_gin")),
         types=types,
-        pgvector=_extension_version(connection, "vector") if uses_pgvector else "",
+        pgvector=extension_version(connection, "vector") if uses_pgvector else "",
         full_vector=f'"{vector_schema}".vector',
         is_cluster=is_distributed(connection),
         missing_features=_missing_features(connection, uses_pgvector),
     )
 
 
-def _require_row_security(connection: psycopg.Connection[Any], role: str, location: str) -> None:
-    tables = _unprotected_tables(connection, role)
+def require_row_security(connection: psycopg.Connection[Any], role: str, location: str) -> None:
+    tables = unprotected_tables(connection, role)
     if tables:
         raise RecollectError(
             f"The role {role} of {location} is not restricted by row-level security "
@@ -125,7 +125,7 @@ def _require_row_security(connection: psycopg.Connection[Any], role: str, locati
         )
 
 
-def _unprotected_tables(connection: psycopg.Connection[Any], role: str) -> list[str]:
+def unprotected_tables(connection: psycopg.Connection[Any], role: str) -> list[str]:
     """The tables in which a role would see the rows of all users.
 
     Row-level security does not apply to the role there, or a policy that is not ours lets it in.
@@ -146,7 +146,7 @@ def _unprotected_tables(connection: psycopg.Connection[Any], role: str) -> list[
     return [name for (name,) in rows]
 
 
-def _column_types(connection: psycopg.Connection[Any]) -> dict[str, dict[str, str]]:
+def column_types(connection: psycopg.Connection[Any]) -> dict[str, dict[str, str]]:
     rows = connection.execute(
         """select c.relname, a.attname, format_type(a.atttypid, a.atttypmod)
         from pg_attribute a join pg_class c on c.oid = a.attrelid
@@ -166,7 +166,7 @@ def _search_path(*extension_schemas: str) -> str:
     return ", ".join([*(f'"{schema}"' for schema in schemas), "pg_temp"])
 
 
-def _extension_version(connection: psycopg.Connection[Any], name: str) -> str:
+def extension_version(connection: psycopg.Connection[Any], name: str) -> str:
     row = connection.execute(
         "select extversion from pg_extension where extname = %s", [name]
     ).fetchone()
@@ -180,12 +180,12 @@ def _missing_features(connection: psycopg.Connection[Any], uses_pgvector: bool) 
             "pgvector is not used: every search by meaning reads all vectors of the user. "
             "It must be installed when the database is set up."
         )
-    if not _index_has_owner(connection):
+    if not index_has_owner(connection):
         features.append(
             "btree_gin is not used: a search by words also visits index entries of other users. "
             "It must be installed when the database is set up."
         )
-    if not _has_search_role(connection):
+    if not has_search_role(connection):
         features.append(
             f"the role {SEARCH} is not used: the text index cannot be used under row-level "
             "security, and a search by words reads every message of the user. "
@@ -194,7 +194,7 @@ def _missing_features(connection: psycopg.Connection[Any], uses_pgvector: bool) 
     return tuple(features)
 
 
-def _index_has_owner(connection: psycopg.Connection[Any]) -> bool:
+def index_has_owner(connection: psycopg.Connection[Any]) -> bool:
     """Whether the owner is a column of the text index."""
     row = connection.execute(
         """select x.indnkeyatts > 1 from pg_index x join pg_class c on c.oid = x.indexrelid
@@ -205,7 +205,7 @@ def _index_has_owner(connection: psycopg.Connection[Any]) -> bool:
     return bool(row and row[0])
 
 
-def _has_search_role(connection: psycopg.Connection[Any]) -> bool:
+def has_search_role(connection: psycopg.Connection[Any]) -> bool:
     """Whether the search functions belong to their own role."""
     row = connection.execute(
         """select bool_and(pg_get_userbyid(p.proowner) = %s)

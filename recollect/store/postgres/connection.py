@@ -244,7 +244,7 @@ class Connection:
         return number
 
     def queue_passages(self, space: int, passages: Sequence[int]) -> None:
-        mark = _new_mark()
+        mark = new_mark()
         rows = [(mark, key, space) for key in passages]
         self.insert("unembedded", ("mark", "passage", "space"), rows)
 
@@ -262,7 +262,7 @@ class Connection:
             f"""insert into unembedded (owner, mark, passage, space)
             select p.owner, ?::bigint, p.key, s.id from passage p, space s
             where {self.own("p", "s")} and p.key = any(?::bigint[]) and not s.gone""",
-            (_new_mark(), keys),
+            (new_mark(), keys),
         )
 
     def mark_reindexed(self, passages: Sequence[int]) -> None:
@@ -418,7 +418,7 @@ def set_owner(owner: int) -> str:
     return f"set local recollect.owner = '{owner:d}'"
 
 
-def _new_mark() -> int:
+def new_mark() -> int:
     """A random number by which a change of a queued passage is noticed. It is never zero."""
     return secrets.randbits(62) + 1
 
@@ -450,11 +450,11 @@ def array_text(value: Any) -> Any:
         if "\\" not in joined and joined.count('"') == 2 * (len(value) - 1):
             return f'{{"{joined}"}}'
     if types and types <= {int, str, bool, NoneType}:
-        return f"{{{','.join(map(_array_item, value))}}}"
+        return f"{{{','.join(map(array_item, value))}}}"
     return value
 
 
-def _array_item(value: int | str | None) -> str:
+def array_item(value: int | str | None) -> str:
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'

@@ -29,11 +29,11 @@ def derived_columns(row: Mapping[str, Any]) -> dict[str, Any]:
     return index_columns(row) | {
         "folded_title": comparable(row["title"]),
         "folded_id": fold(row["id"]),
-        "title_words": _pad(tokens(row["title"])),
+        "title_words": pad(tokens(row["title"])),
     }
 
 
-def _pad(words: Iterable[str]) -> str:
+def pad(words: Iterable[str]) -> str:
     return f" {' '.join(words)} "
 
 
@@ -43,7 +43,7 @@ def conditions(filter: Filter, alias: str, is_hidden: str) -> tuple[str, list[An
     `alias` is the table with the columns, and `is_hidden` an SQL expression. The condition is
     `true` if there is nothing to check.
     """
-    clauses, values = _name_clauses(
+    clauses, values = name_clauses(
         (f"{alias}.role", "= any", filter.roles),
         (f"{alias}.author", "= any", filter.authors),
         (f"coalesce({alias}.role, '')", "<> all", filter.not_roles),
@@ -67,7 +67,7 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     """The part of the filter that is about document `d`, with its values."""
     media_types = tuple(fold(name)[:FILTER_CHARACTERS] for name in filter.media_types)
     characters = tuple(name[:FILTER_CHARACTERS] for name in filter.characters)
-    clauses, values = _name_clauses(
+    clauses, values = name_clauses(
         ("d.project", "= any", filter.projects),
         ("d.project", "<> all", filter.not_projects),
         ("d.source", "= any", filter.sources),
@@ -98,19 +98,19 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     values += map(tag_pattern, filter.not_tags)
     for titles, comparison in ((filter.titles, "> 0"), (filter.not_titles, "= 0")):
         clauses += [f"strpos(d.title_words, ?) {comparison}"] * len(titles)
-        values += [_title_substring(title) for title in titles]
+        values += [title_substring(title) for title in titles]
     return " and ".join(clauses) or "true", values
 
 
-def _title_substring(words: str) -> str:
+def title_substring(words: str) -> str:
     """The words as they occur in the column `title_words`. A final `*` matches a prefix."""
-    padded = _pad(tokens(words))
+    padded = pad(tokens(words))
     if words.endswith("*"):
         return padded[:-1]
     return padded
 
 
-def _name_clauses(
+def name_clauses(
     *conditions: tuple[str, str, tuple[str, ...]],
 ) -> tuple[list[str], list[Any]]:
     """Compare columns with names. Each condition is a column, an operator and the names."""
@@ -141,14 +141,14 @@ def candidate_conditions(filter: Filter) -> tuple[str, list[Any]]:
 _SEPARATORS = r'(\\u[0-9a-f]{4}|\\.|[^"a-z0-9\\])*'
 
 
-def _spelled(word: str) -> str:
+def spelled(word: str) -> str:
     return "".join(_SEPARATORS + letter for letter in word) + _SEPARATORS
 
 
 # Without question marks, which stand for values.
 _MARK = (
-    rf'"({_spelled("humanonly")}"\s*:|({_spelled("visibility")}|{_spelled("audience")})"\s*:'
-    rf'[\s\[]*"{_spelled("human")})'
+    rf'"({spelled("humanonly")}"\s*:|({spelled("visibility")}|{spelled("audience")})"\s*:'
+    rf'[\s\[]*"{spelled("human")})'
 )
 
 

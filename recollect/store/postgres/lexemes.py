@@ -50,8 +50,8 @@ def text_vector(title: str, content: str) -> TextVector:
     start = len(title_words) + 2 if title_words else 1
     sections = ((title_words, 1, "A"), (content_words, start, ""))
     if len(title_words) + len(content_words) <= _POSITIONS:
-        return _short_text_vector(sections, is_complete)
-    return _long_text_vector(sections, is_complete)
+        return short_text_vector(sections, is_complete)
+    return long_text_vector(sections, is_complete)
 
 
 def folded_content(content: str) -> str | None:
@@ -66,7 +66,7 @@ _Sections = Sequence[tuple[Sequence[str], int, str]]
 """Each section has words, the position of the first word, and a label."""
 
 
-def _short_text_vector(sections: _Sections, is_complete: bool) -> TextVector:
+def short_text_vector(sections: _Sections, is_complete: bool) -> TextVector:
     """Every position fits, as in most messages, so there are no limits to check."""
     positions: dict[str, str] = {}
     length = 0
@@ -83,7 +83,7 @@ def _short_text_vector(sections: _Sections, is_complete: bool) -> TextVector:
     return TextVector(literal, length, is_complete, is_complete, set(positions))
 
 
-def _long_text_vector(sections: _Sections, is_complete: bool) -> TextVector:
+def long_text_vector(sections: _Sections, is_complete: bool) -> TextVector:
     positions: dict[str, list[str]] = {}
     size = 0
     has_all_positions = has_all_words = is_complete
@@ -130,7 +130,7 @@ def text_query(node: Node) -> TextQuery:
     tsquery = without_positions
     if is_exact:
         tsquery = _tsquery(node, positions=True) or NO_MATCH
-    return TextQuery(tsquery, is_exact, _has_phrase(node), without_positions)
+    return TextQuery(tsquery, is_exact, has_phrase(node), without_positions)
 
 
 def _is_exact(node: Node) -> bool:
@@ -145,23 +145,23 @@ def _is_exact(node: Node) -> bool:
             return all(map(_is_exact, parts))
 
 
-def _has_phrase(node: Node) -> bool:
+def has_phrase(node: Node) -> bool:
     match node:
         case Word(text):
             return len(tokens(text)) > 1
         case Not(part):
-            return _has_phrase(part)
+            return has_phrase(part)
         case And(parts) | Or(parts):
-            return any(map(_has_phrase, parts))
+            return any(map(has_phrase, parts))
 
 
 def _tsquery(node: Node, positions: bool) -> str | None:
     """None if the index cannot exclude any passage."""
     match node:
         case Word(text, prefix):
-            return _phrase(tokens(text), prefix, positions)
+            return phrase(tokens(text), prefix, positions)
         case Not(part):
-            return _negation(part, positions)
+            return negation(part, positions)
         case And(parts):
             queries = [q for q in (_tsquery(p, positions) for p in parts) if q is not None]
             return f"({' & '.join(queries)})" if queries else None
@@ -172,15 +172,15 @@ def _tsquery(node: Node, positions: bool) -> str | None:
             return f"({' | '.join(query for query in alternatives if query)})"
 
 
-def _negation(node: Node, positions: bool) -> str | None:
+def negation(node: Node, positions: bool) -> str | None:
     """Only an exact query can be negated."""
-    if not positions and (not _is_exact(node) or _has_phrase(node)):
+    if not positions and (not _is_exact(node) or has_phrase(node)):
         return None
     query = _tsquery(node, positions)
     return None if query is None else f"!({query})"
 
 
-def _phrase(words: Sequence[str], prefix: bool, positions: bool) -> str:
+def phrase(words: Sequence[str], prefix: bool, positions: bool) -> str:
     if not words:
         return NO_MATCH
     lexemes = [f"'{word[:LONGEST]}'" + (":*" if len(word) > LONGEST else "") for word in words]

@@ -131,17 +131,17 @@ def newest(
     db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> tuple[list[Candidate], int]:
     """See Store.newest."""
-    source, parameters = _scan(db, filter)
+    source, parameters = scan(db, filter)
     if by_document:
-        return _newest_by_document(db, source, parameters, limit, offset)
-    page = _newest_page(db, source, parameters, limit, offset)
+        return newest_by_document(db, source, parameters, limit, offset)
+    page = newest_page(db, source, parameters, limit, offset)
     total = len(page)
     if offset or total == limit:  # there may be others
         total = db.get(f"select count(*) from {source}", parameters)
     return page, total
 
 
-def _newest_page(
+def newest_page(
     db: Connection, source: str, parameters: tuple[Any, ...], limit: int, offset: int
 ) -> list[Candidate]:
     rows = db.rows(
@@ -151,7 +151,7 @@ def _newest_page(
     return decode_candidates(rows)
 
 
-def _newest_by_document(
+def newest_by_document(
     db: Connection, source: str, parameters: tuple[Any, ...], limit: int, offset: int
 ) -> tuple[list[Candidate], int]:
     total = db.get(f"select count(distinct p.document) from {source}", parameters)
@@ -170,14 +170,14 @@ def _newest_by_document(
     return decode_candidates(rows), total
 
 
-def _scan(db: Connection, filter: Filter) -> tuple[str, tuple[Any, ...]]:
+def scan(db: Connection, filter: Filter) -> tuple[str, tuple[Any, ...]]:
     """The end of a statement that selects each passage that passes a filter, with its values."""
-    where, values = _scan_conditions(db, filter)
+    where, values = scan_conditions(db, filter)
     source = f"{passages_and_documents(db)} where p.owner = ?::integer and {where}"
     return source, (db.owner, *values)
 
 
-def _scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
+def scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
     """The filter for a scan of all passages. If its documents are few, it lists them by key."""
     documents = few_documents(db, filter)
     if documents is None:
@@ -193,7 +193,7 @@ def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool
 ) -> SubstringMatches:
     """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
-    where, values = _scan_conditions(db, filter)
+    where, values = scan_conditions(db, filter)
     is_match: str = CONTAINS
     match_value: Any = fold(text)
     keys = passages_with_text(db, text)
@@ -202,7 +202,7 @@ def find_substring(
     source = f"{passages_and_words(db)} where p.owner = ?::integer and {is_match} and {where}"
     parameters = (db.owner, match_value, *values)
     if by_document:
-        return SubstringMatches(*_newest_by_document(db, source, parameters, limit, offset))
+        return SubstringMatches(*newest_by_document(db, source, parameters, limit, offset))
     total: int = db.get(f"select count(*) from {source}", parameters)
     rows = db.rows(
         f"select {COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
@@ -220,14 +220,14 @@ def recent(
     finds enough.
     """
     if text is None:
-        return _newest_page(db, *_scan(db, filter), limit, 0) if limit else []
+        return newest_page(db, *scan(db, filter), limit, 0) if limit else []
     documents = documents_with_title(db, text, few_documents(db, filter), by_words)
     if by_words:
         keys = passages_with_all_words(db, text)
     else:
         keys = passages_with_text(db, text)
     if keys is None:
-        return _scan_recent(db, text, documents, filter, limit, by_words)
+        return scan_recent(db, text, documents, filter, limit, by_words)
     where, values = candidate_conditions(filter)
     rows = db.rows(
         f"""select {COLUMNS} from (
@@ -240,7 +240,7 @@ def recent(
     return decode_candidates(rows)
 
 
-def _scan_recent(
+def scan_recent(
     db: Connection, text: str, documents: list[int], filter: Filter, limit: int, by_words: bool
 ) -> list[Candidate]:
     """The newest passages that match the text or belong to one of the documents."""
@@ -249,7 +249,7 @@ def _scan_recent(
         words = long_words(text)
         is_match = " and ".join(["t.words @@ ?::tsquery", *[CONTAINS] * len(words)])
         match_values = [all_words_query(text), *words]
-    where, values = _scan_conditions(db, filter)
+    where, values = scan_conditions(db, filter)
     rows = db.rows(
         f"""select {COLUMNS} from {passages_and_words(db)}
         where p.owner = ?::integer and ({is_match} or p.document = any(?::bigint[])) and {where}
@@ -310,7 +310,7 @@ def passages_with_all_words(db: Connection, text: str) -> list[int] | None:
     if len(keys) == _MANY:
         return None
     in_content = "(not t.opening or t.words @@ ?::tsquery)"
-    return sorted(_select(db, keys, in_content, words_query))
+    return sorted(select(db, keys, in_content, words_query))
 
 
 def passages_with_text(db: Connection, text: str) -> list[int] | None:
@@ -318,7 +318,7 @@ def passages_with_text(db: Connection, text: str) -> list[int] | None:
 
     None if there are many, or if the index cannot narrow them down.
     """
-    query = _literal_query(db, text)
+    query = literal_query(db, text)
     if query is None:
         return None
     keys = _newest(db, query)
@@ -331,7 +331,7 @@ def passages_with_text(db: Connection, text: str) -> list[int] | None:
     if len(rows) == _MANY:  # too many messages are too long to be indexed as a whole
         return None
     keys += [key for (key,) in rows]
-    return sorted(_select(db, keys, CONTAINS, fold(text)))
+    return sorted(select(db, keys, CONTAINS, fold(text)))
 
 
 def _newest(db: Connection, query: str) -> list[int]:
@@ -342,7 +342,7 @@ def _newest(db: Connection, query: str) -> list[int]:
     return [key for (key,) in rows]
 
 
-def _select(db: Connection, keys: list[int], condition: str, value: str) -> set[int]:
+def select(db: Connection, keys: list[int], condition: str, value: str) -> set[int]:
     rows = db.rows(
         f"""select p.key from {passages_and_words(db)}
         where p.owner = ?::integer and p.key = any(?::bigint[]) and {condition}""",
@@ -351,7 +351,7 @@ def _select(db: Connection, keys: list[int], condition: str, value: str) -> set[
     return {key for (key,) in rows}
 
 
-def _literal_query(db: Connection, text: str) -> str | None:
+def literal_query(db: Connection, text: str) -> str | None:
     """A tsquery for passages whose words could contain the text, or None if it is too general."""
     folded = indexable_fragment(text)
     fragments = tokens(folded)

@@ -76,7 +76,7 @@ def is_created(connection: psycopg.Connection[Any], location: str) -> bool:
     ).fetchall()
     if has_version is None:  # there is no table
         return False
-    version = _read_version(connection, location) if has_version else 0
+    version = read_version(connection, location) if has_version else 0
     if version != VERSION:
         raise NewerLibrary(
             f"{location} was written by another version of Recollect (schema {version}; this one "
@@ -86,7 +86,7 @@ def is_created(connection: psycopg.Connection[Any], location: str) -> bool:
     return True
 
 
-def _read_version(connection: psycopg.Connection[Any], location: str) -> int:
+def read_version(connection: psycopg.Connection[Any], location: str) -> int:
     try:
         # The rollback also resets the role.
         with connection.transaction(force_rollback=True):
@@ -102,10 +102,10 @@ def _read_version(connection: psycopg.Connection[Any], location: str) -> int:
 
 
 def can_use_app_role(connection: psycopg.Connection[Any]) -> bool:
-    return _can_set_role(connection, APP)
+    return can_set_role(connection, APP)
 
 
-def _can_set_role(connection: psycopg.Connection[Any], role: str) -> bool:
+def can_set_role(connection: psycopg.Connection[Any], role: str) -> bool:
     """Whether the role exists and this login may use it.
 
     All databases of a server share their roles, so the role may belong to somebody else.
@@ -136,7 +136,7 @@ def _create(connection: psycopg.Connection[Any]) -> None:
     on_cluster = is_cluster(connection)
     if on_cluster:
         connection.execute(ONE_CONNECTION_PER_WORKER)
-    _create_roles(connection, on_cluster)
+    create_roles(connection, on_cluster)
     connection.execute(f"create schema if not exists {SCHEMA}")
     connection.execute(f"alter schema {SCHEMA} owner to current_user")
     for extension in ("btree_gin", "vector"):
@@ -149,26 +149,26 @@ def _create(connection: psycopg.Connection[Any]) -> None:
             sql.SQL(", ").join(sql.Identifier(schema) for schema in schemas if schema)
         )
     )
-    for statement in _table_statements(connection, on_cluster):
+    for statement in table_statements(connection, on_cluster):
         connection.execute(statement)
     connection.execute("insert into schema_version values (%s)", [VERSION])
-    _secure_tables(connection)
+    secure_tables(connection)
     if on_cluster:
         distribute_tables(connection, SCHEMA, WITHOUT_OWNER)
-    _create_functions(connection, on_cluster)
+    create_functions(connection, on_cluster)
 
 
-def _create_roles(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
+def create_roles(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
     # The coordinator of a cluster logs in to its workers with the role of the transaction.
     login = "login" if on_cluster else "nologin"
     for role in (APP, SEARCH):
         _try(connection, f"create role {role} {login} nobypassrls")
-        if on_cluster and not _can_log_in(connection, role):
+        if on_cluster and not can_log_in(connection, role):
             _try(connection, f"alter role {role} login")
         _try(connection, f"grant {role} to current_user")
 
 
-def _can_log_in(connection: psycopg.Connection[Any], role: str) -> bool:
+def can_log_in(connection: psycopg.Connection[Any], role: str) -> bool:
     row = connection.execute(
         "select rolcanlogin from pg_roles where rolname = %s", [role]
     ).fetchone()
@@ -192,7 +192,7 @@ def _try(connection: psycopg.Connection[Any], statement: str) -> None:
         pass  # what depends on it checks for it
 
 
-def _table_statements(connection: psycopg.Connection[Any], on_cluster: bool) -> Iterator[str]:
+def table_statements(connection: psycopg.Connection[Any], on_cluster: bool) -> Iterator[str]:
     """The statements of `schema.sql`, for what this server has, each with those for partitions.
 
     They are sent one by one, because Citus passes a message on as a whole.
@@ -219,7 +219,7 @@ def _table_statements(connection: psycopg.Connection[Any], on_cluster: bool) -> 
         yield "alter table vector alter numbers set storage plain"
 
 
-def _secure_tables(connection: psycopg.Connection[Any]) -> None:
+def secure_tables(connection: psycopg.Connection[Any]) -> None:
     """Enable and force row-level security, and grant the application access.
 
     Partitions get no policy, so they can only be read through their table. Accounts cannot be
@@ -250,36 +250,36 @@ def _secure_tables(connection: psycopg.Connection[Any]) -> None:
         connection.execute(f"grant {privileges} on {table} to {app}")
 
 
-def _create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
+def create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
     """The first ones get the privileges of their owner, `recollect_search`; the others do not."""
-    _create_all(connection, SEARCH_FUNCTIONS, on_cluster)
-    if _can_set_role(connection, SEARCH):
+    create_all(connection, SEARCH_FUNCTIONS, on_cluster)
+    if can_set_role(connection, SEARCH):
         connection.execute(f"grant usage, create on schema {SCHEMA} to {SEARCH}")
         for table in ("passage_text", "word"):
             connection.execute(f"grant select on {table} to {SEARCH}")
             policy = f"create policy search on {table} for select to {SEARCH} using (true)"
             connection.execute(policy)
-        for function in _functions(connection):
+        for function in functions(connection):
             connection.execute(f"alter function {function} owner to {SEARCH}")
         connection.execute(f"revoke create on schema {SCHEMA} from {SEARCH}")
         _try(connection, f"revoke {SEARCH} from current_user")
-    _create_all(connection, TRANSACTION_FUNCTIONS, on_cluster)
+    create_all(connection, TRANSACTION_FUNCTIONS, on_cluster)
 
 
-def _create_all(connection: psycopg.Connection[Any], script: str, on_cluster: bool) -> None:
+def create_all(connection: psycopg.Connection[Any], script: str, on_cluster: bool) -> None:
     """Create functions that the application may execute."""
     app = APP if can_use_app_role(connection) else "current_user"
-    existing = _functions(connection)
+    existing = functions(connection)
     for function in script.split("$$;")[:-1]:
         connection.execute(f"{function}$$")
-    for function in sorted(_functions(connection) - existing):
+    for function in sorted(functions(connection) - existing):
         if on_cluster:
             distribute_function(connection, function)
         connection.execute(f"revoke all on function {function} from public")
         connection.execute(f"grant execute on function {function} to {app}")
 
 
-def _functions(connection: psycopg.Connection[Any]) -> set[str]:
+def functions(connection: psycopg.Connection[Any]) -> set[str]:
     rows = connection.execute(
         "select oid::regprocedure::text from pg_proc where pronamespace = %s::regnamespace",
         [SCHEMA],

@@ -55,7 +55,7 @@ def explain_errors(location: str) -> Iterator[None]:
 
 
 def explain_error(error: psycopg.Error, location: str) -> RecollectError:
-    message = _first_line(error)
+    message = first_line(error)
     match error:
         case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreBusy(
@@ -86,7 +86,7 @@ def explain_error(error: psycopg.Error, location: str) -> RecollectError:
                 f"The role that opened {location} is not allowed to do this ({message}). "
                 "See docs/postgres.md."
             )
-    if _is_connection_lost(error):
+    if is_connection_lost(error):
         return StoreUnavailable(
             f"The connection to the PostgreSQL server {location} was lost ({message}). "
             "Try again; what was saved stays saved."
@@ -94,7 +94,7 @@ def explain_error(error: psycopg.Error, location: str) -> RecollectError:
     return RecollectError(f"The database {location} reported an error: {message}")
 
 
-def _first_line(error: psycopg.Error) -> str:
+def first_line(error: psycopg.Error) -> str:
     """The message of an error, without its details."""
     if error.diag.message_primary:
         return error.diag.message_primary
@@ -117,7 +117,7 @@ def is_worker_lost(error: psycopg.Error) -> bool:
     return has_message or error.sqlstate.startswith(_WORKER_LOST)
 
 
-def _is_connection_lost(error: psycopg.Error) -> bool:
+def is_connection_lost(error: psycopg.Error) -> bool:
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     # An error that the client raised has no state.

@@ -112,8 +112,8 @@ class PostgresSharedDatabase(SharedDatabase):
             min_size=0,
             max_size=_MAX_CONNECTIONS,
             timeout=_WAIT_SECONDS,
-            configure=_configure,
-            check=_check,
+            configure=configure,
+            check=check,
             open=False,
             name=f"recollect server {self._location}",
         )
@@ -154,14 +154,14 @@ class PostgresSharedDatabase(SharedDatabase):
     def _session(self, tables: Tables, is_reading: bool = False) -> Iterator[_Session]:
         is_read_only = READ_ONLY.get()
         if is_read_only and not is_reading:
-            raise _read_only_error()
+            raise read_only_error()
         try:
             session = self._get_session()
             try:
                 if tables.name not in self._existing_tables:
-                    if is_read_only and not _has_tables(session, tables):
-                        raise _read_only_error()
-                    _create_tables(session, tables)
+                    if is_read_only and not has_tables(session, tables):
+                        raise read_only_error()
+                    create_tables(session, tables)
                     self._existing_tables.add(tables.name)
                 yield session
                 session.last_use = time.monotonic()
@@ -190,29 +190,29 @@ class PostgresSharedDatabase(SharedDatabase):
                     ) from error
 
 
-def _read_only_error() -> ReadOnlyLibrary:
+def read_only_error() -> ReadOnlyLibrary:
     return ReadOnlyLibrary(f"Recollect is in read-only mode ({READ_ONLY.name}).")
 
 
 def create_shared_tables(url: str, concepts: Iterable[Tables]) -> None:
     """Create the tables of these concepts, and the role that may use them."""
     with _Session.connect(url, **_CONNECTION_OPTIONS) as session:
-        _configure(session)
+        configure(session)
         for tables in concepts:
-            _create_tables(session, tables)
+            create_tables(session, tables)
 
 
-def _configure(session: _Session) -> None:
+def configure(session: _Session) -> None:
     session.execute(f"set search_path = {ROLE}, pg_temp; set client_min_messages = warning")
 
 
-def _check(session: _Session) -> None:
+def check(session: _Session) -> None:
     if time.monotonic() - session.last_use > _SECONDS_TRUSTED:
         ConnectionPool.check_connection(session)
 
 
-def _create_tables(session: _Session, tables: Tables) -> None:
-    if _has_tables(session, tables):
+def create_tables(session: _Session, tables: Tables) -> None:
+    if has_tables(session, tables):
         return
     with session.transaction():
         # Another process may be doing the same.
@@ -220,14 +220,14 @@ def _create_tables(session: _Session, tables: Tables) -> None:
         session.execute(f"create schema if not exists {ROLE}")
         session.execute(f"revoke all on schema {ROLE} from public")
         session.execute(CONCEPTS)
-        if not _has_tables(session, tables):
+        if not has_tables(session, tables):
             for statement in tables.statements:
                 session.execute(statement.format(**_TYPES))
             session.execute("insert into concept (name) values (%s)", [tables.name])
-        _grant_access(session)
+        grant_access(session)
 
 
-def _has_tables(session: _Session, tables: Tables) -> bool:
+def has_tables(session: _Session, tables: Tables) -> bool:
     statement = "select to_regclass(%s) is not null"
     ((exists,),) = session.execute(statement, [f"{ROLE}.concept"]).fetchall()
     if not exists:
@@ -236,7 +236,7 @@ def _has_tables(session: _Session, tables: Tables) -> bool:
     return bool(rows)
 
 
-def _grant_access(session: _Session) -> None:
+def grant_access(session: _Session) -> None:
     with (
         suppress(errors.InsufficientPrivilege, errors.DuplicateObject, errors.UniqueViolation),
         session.transaction(),

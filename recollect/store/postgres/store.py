@@ -69,7 +69,7 @@ class PostgresStore(SqlStore[Connection]):
     _text: ClassVar[TextQueries] = listing
 
     def __init__(self, url: str, user: str, read_only: bool = False) -> None:
-        self._transactions = Transactions(url, _validate_user(user), read_only)
+        self._transactions = Transactions(url, validate_user(user), read_only)
         self._vocabulary = Vocabulary()
         try:
             if not read_only:
@@ -81,7 +81,7 @@ class PostgresStore(SqlStore[Connection]):
     @staticmethod
     def exists(url: str, user: str) -> bool:
         """Whether the user has a library in the database. Creates nothing."""
-        return has_account(url, _validate_user(user))
+        return has_account(url, validate_user(user))
 
     def _prepare(self) -> None:
         if self.get_marker("text") == VERSION:
@@ -89,7 +89,7 @@ class PostgresStore(SqlStore[Connection]):
         if self.size():
             self._rebuild(None)
         else:
-            self._write(_mark_current)
+            self._write(mark_current)
 
     @property
     def path(self) -> str:
@@ -311,23 +311,23 @@ class PostgresStore(SqlStore[Connection]):
                 f"{self.path} is damaged ({damage[0]}). Nothing was changed: restore a backup, or "
                 "export what can be read with `recollect export --skip-damaged`."
             )
-        self._write(_correct_counts)
+        self._write(correct_counts)
         self._rebuild(progress)
 
     def _rebuild(self, progress: Progress | None) -> None:
         """Index everything again, a batch per transaction. It can be interrupted and restarted."""
-        total = self._write(_clear_index)
+        total = self._write(clear_index)
         indexed_count = 0
-        count = self._write_text(_index_batch)
+        count = self._write_text(index_batch)
         while count:
             indexed_count += count
             if progress is not None:
                 progress(indexed_count, total)
-            count = self._write_text(_index_batch)
+            count = self._write_text(index_batch)
         self.set_marker("text", VERSION)
 
 
-def _validate_user(user: str) -> str:
+def validate_user(user: str) -> str:
     if storable(user) != user:
         raise InvalidInput("A user name must not contain NUL or unpaired surrogates.")
     return user
@@ -337,13 +337,13 @@ def _version(db: Connection) -> object:
     return db.library_state()[1]
 
 
-def _correct_counts(db: Connection) -> None:
-    checking.remember_lost(db, _count_lost(db))
+def correct_counts(db: Connection) -> None:
+    checking.remember_lost(db, count_lost(db))
     if checking.correct_counts(db):
         statistics.recount(db)
 
 
-def _count_lost(db: Connection) -> int:
+def count_lost(db: Connection) -> int:
     """The number of indexed messages that the library had and does not have any more."""
     return int(
         db.get(
@@ -353,12 +353,12 @@ def _count_lost(db: Connection) -> int:
     )
 
 
-def _mark_current(db: Connection) -> None:
+def mark_current(db: Connection) -> None:
     """Note that the index was made by this version."""
     database.set_marker(db, "text", VERSION)
 
 
-def _clear_index(db: Connection) -> int:
+def clear_index(db: Connection) -> int:
     """Empty the index, and return the number of passages to index."""
     db.run(f"delete from {db.own_rows('passage_text')}")
     db.run(f"delete from {db.own_rows('word')}")
@@ -368,7 +368,7 @@ def _clear_index(db: Connection) -> int:
     return int(db.get(f"select count(*) from {db.own_rows('passage')}"))
 
 
-def _index_batch(db: Connection, index: TextIndex) -> int:
+def index_batch(db: Connection, index: TextIndex) -> int:
     rows = db.rows(
         f"""select p.key, {INDEXED_TITLE}, p.content
         from passage p join document d on d.owner = p.owner and d.key = p.document
@@ -396,5 +396,5 @@ def _verify(db: Connection) -> Findings:
     findings.orphaned = db.get(f"select count(*) {_ORPHANED_ROWS}")
     findings.orphaned_in_queue = space_sql.count_orphans(db)
     checking.check_digests(db, findings)
-    checking.check_counts(db, findings, _count_lost(db))
+    checking.check_counts(db, findings, count_lost(db))
     return findings

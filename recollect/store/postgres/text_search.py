@@ -39,11 +39,11 @@ def filter_arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
     """The filter as arguments of the search functions (see FILTER_PARAMETERS)."""
     documents = matching_documents(db, filter)
     return (
-        _names_or_null(filter.roles),
-        _names_or_null(filter.authors),
-        _names_or_null(filter.senders),
-        _names_or_null(filter.not_roles),
-        _names_or_null(filter.not_authors),
+        names_or_null(filter.roles),
+        names_or_null(filter.authors),
+        names_or_null(filter.senders),
+        names_or_null(filter.not_roles),
+        names_or_null(filter.not_authors),
         micros(filter.after),
         micros(filter.before),
         documents.only,
@@ -52,7 +52,7 @@ def filter_arguments(db: Connection, filter: Filter) -> tuple[Any, ...]:
     )
 
 
-def _names_or_null(names: Sequence[str]) -> list[str] | None:
+def names_or_null(names: Sequence[str]) -> list[str] | None:
     return [storable(name) for name in names] or None
 
 
@@ -106,7 +106,7 @@ def matches_among(
         elif is_match:
             matches[number][key] = length
     for number, (node, _) in enumerate(queries):
-        matches[number] |= _matches_by_text(db, node, undecided[number])
+        matches[number] |= matches_by_text(db, node, undecided[number])
     return matches
 
 
@@ -132,7 +132,7 @@ def matches_outside_index(
         f"select newest({OWNER}, ?::tsquery, ?::boolean, ?::integer, {FILTER_PARAMETERS})",
         (query.without_positions, has_all_positions, _NO_LIMIT, *arguments),
     )
-    return _matches_by_text(db, node, [key for (key,) in rows])
+    return matches_by_text(db, node, [key for (key,) in rows])
 
 
 def has_incomplete_positions(db: Connection) -> bool:
@@ -141,7 +141,7 @@ def has_incomplete_positions(db: Connection) -> bool:
     return bool(db.rows_once(sql))
 
 
-def _matches_by_text(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, int]:
+def matches_by_text(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, int]:
     """Read the texts of passages. Returns those that match, with their lengths."""
     lengths: dict[int, int] = {}
     for start in range(0, len(keys), _TEXTS_AT_ONCE):
@@ -200,7 +200,7 @@ def frequencies(db: Connection, nodes: Sequence[Node]) -> tuple[list[int], int]:
 def count(db: Connection, node: Node, filter: Filter) -> tuple[int, bool]:
     """See Store.count."""
     if isinstance(node, Or) and filter in (Filter(), Filter(hidden=True)):
-        lower_bound = _largest_alternative(db, node, filter.hidden)
+        lower_bound = largest_alternative(db, node, filter.hidden)
         if lower_bound >= _LOWER_BOUND_FROM:
             return lower_bound, False
     query = text_query(node)
@@ -211,7 +211,7 @@ def count(db: Connection, node: Node, filter: Filter) -> tuple[int, bool]:
     return total, total < MAX_COUNTED
 
 
-def _largest_alternative(db: Connection, node: Or, hidden: bool) -> int:
+def largest_alternative(db: Connection, node: Or, hidden: bool) -> int:
     """The number of matches of the most frequent alternative that the index can count."""
     queries = [text_query(part) for part in node.parts]
     counts = _counts(
@@ -241,7 +241,7 @@ _SELECTED_LIMIT = 200
 # Rare words and pairs of words select this many candidates for each result.
 _SELECTED_PER_RESULT = 1.5
 _MAX_SELECTIONS = 8
-# Candidates are sorted by score in groups of this size (see `_sort`).
+# Candidates are sorted by score in groups of this size (see `sort`).
 _GROUP = 600
 
 _MATCHES = f"""select * from matches({OWNER}, ?::tsquery[], ?::float8[], ?::integer[], ?::tsquery[],
@@ -275,7 +275,7 @@ class _Match(NamedTuple):
 _Matches = dict[int, _Match]
 
 
-def _whole_groups(limit: int) -> int:
+def whole_groups(limit: int) -> int:
     """As many matches as needed for a limit. With part of a group, its order would be another."""
     return max(math.ceil(limit / _GROUP), 1) * _GROUP
 
@@ -299,12 +299,12 @@ def best(db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
     parts, size = _parts(db, node)
     if keys is not None:
         matches = _matches_among(db, parts, keys)
-    elif _can_index_decide(db, parts):
+    elif can_index_decide(db, parts):
         steps = _steps(parts, size, limit)
-        matches = _matches_of_steps(db, steps, limit, None, filter_arguments(db, filter))
+        matches = matches_of_steps(db, steps, limit, None, filter_arguments(db, filter))
     else:
-        matches = _matches_of_any_word(db, parts, limit, filter_arguments(db, filter))
-    return _sort(matches)[:limit]
+        matches = matches_of_any_word(db, parts, limit, filter_arguments(db, filter))
+    return sort(matches)[:limit]
 
 
 def _parts(db: Connection, node: Node) -> tuple[list[_Part], int]:
@@ -320,7 +320,7 @@ def _parts(db: Connection, node: Node) -> tuple[list[_Part], int]:
     return sorted(parts, key=lambda part: part.frequency), size
 
 
-def _can_index_decide(db: Connection, parts: Sequence[_Part]) -> bool:
+def can_index_decide(db: Connection, parts: Sequence[_Part]) -> bool:
     if not all(part.query.is_exact for part in parts):
         return False
     return not (any(part.query.has_phrases for part in parts) and has_incomplete_positions(db))
@@ -329,15 +329,15 @@ def _can_index_decide(db: Connection, parts: Sequence[_Part]) -> bool:
 def _steps(parts: Sequence[_Part], size: int, limit: int) -> list[_Step]:
     """The steps that find the matches of a query, one after another until they are enough."""
     queries = {part.query.tsquery: part.weight for part in parts}
-    steps = [_Step(queries.items(), _whole_groups(limit))]
+    steps = [_Step(queries.items(), whole_groups(limit))]
     selections = _selections(parts, size, limit)
     if selections:
-        selected_queries = {_conjunction(choice): _weight(choice) for choice in selections}
-        steps.insert(0, _Step(selected_queries.items(), _selected_count(limit), parts))
+        selected_queries = {conjunction(choice): _weight(choice) for choice in selections}
+        steps.insert(0, _Step(selected_queries.items(), selected_count(limit), parts))
     return steps
 
 
-def _selected_count(limit: int) -> int:
+def selected_count(limit: int) -> int:
     return round(_SELECTED_PER_RESULT * limit)
 
 
@@ -350,7 +350,7 @@ def _selections(parts: Sequence[_Part], size: int, limit: int) -> list[tuple[_Pa
         return []
     if len(parts) < 2 or not all(part.is_plain for part in parts):
         return []
-    count = _selected_count(limit)
+    count = selected_count(limit)
     choices: list[tuple[_Part, ...]] = [*((part,) for part in parts), *combinations(parts, 2)]
     choices.sort(key=lambda choice: -_weight(choice))
     selections: list[tuple[_Part, ...]] = []
@@ -371,11 +371,11 @@ def _weight(parts: Iterable[_Part]) -> float:
     return sum(part.weight for part in parts)
 
 
-def _conjunction(parts: Iterable[_Part]) -> str:
+def conjunction(parts: Iterable[_Part]) -> str:
     return " & ".join(f"({part.query.tsquery})" for part in parts)
 
 
-def _matches_of_steps(
+def matches_of_steps(
     db: Connection,
     steps: Sequence[_Step],
     enough: int,
@@ -393,13 +393,13 @@ def _matches_of_steps(
         for part in step.parts
     ]
     limits = [step.limit for step in steps]
-    values = (*_columns(queries), *_columns(order), limits, enough, has_all_positions)
+    values = (*columns(queries), *columns(order), limits, enough, has_all_positions)
     rows = db.rows(_MATCHES, (*values, *filter_arguments), generic_plan=True)
     last_step = max((row[0] for row in rows), default=0)
     return {key: _Match(weight, length) for step, key, weight, length in rows if step == last_step}
 
 
-def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+def columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
     return [[row[number] for row in rows] for number in range(3)]
 
 
@@ -408,11 +408,11 @@ def _matches_among(db: Connection, parts: Sequence[_Part], keys: Sequence[int]) 
     lengths_of_parts = matches_among(db, [(part.node, part.query) for part in parts], keys)
     for part, lengths in zip(parts, lengths_of_parts, strict=True):
         for key, length in lengths.items():
-            _add_match(matches, key, part.weight, length)
+            add_match(matches, key, part.weight, length)
     return matches
 
 
-def _sort(matches: _Matches) -> list[int]:
+def sort(matches: _Matches) -> list[int]:
     """Best first, and newest first among equals.
 
     The score only sorts within groups of a fixed size, so that a longer list starts with the
@@ -433,24 +433,24 @@ def _sort(matches: _Matches) -> list[int]:
     return keys
 
 
-def _add_match(matches: _Matches, key: int, weight: float, length: int) -> None:
+def add_match(matches: _Matches, key: int, weight: float, length: int) -> None:
     if key in matches:
         weight += matches[key].weight
     matches[key] = _Match(weight, length)
 
 
-def _matches_of_any_word(
+def matches_of_any_word(
     db: Connection, parts: Sequence[_Part], limit: int, arguments: tuple[Any, ...]
 ) -> _Matches:
     """The passages with the largest weights."""
     any_phrases = any(part.query.has_phrases for part in parts)
     exact = [part for part in parts if part.query.is_exact]
-    step = _Step([(part.query.tsquery, part.weight) for part in exact], _whole_groups(limit))
-    matches = _matches_of_steps(db, [step], limit, any_phrases or None, arguments)
+    step = _Step([(part.query.tsquery, part.weight) for part in exact], whole_groups(limit))
+    matches = matches_of_steps(db, [step], limit, any_phrases or None, arguments)
     for part in parts:
         others = matches_outside_index(db, part.node, part.query, arguments, any_phrases)
         for key, length in others.items():
-            _add_match(matches, key, part.weight, length)
+            add_match(matches, key, part.weight, length)
     return matches
 
 
@@ -465,11 +465,11 @@ def match_source(db: Connection, node: Node | None, filter: Filter) -> tuple[str
     if node is None:
         where, values = candidate_conditions(filter)
         return f"{passages_and_documents(db)} where {db.own('p')} and {where}", values
-    keys = _matching_keys(db, node, filter)
+    keys = matching_keys(db, node, filter)
     return f"passage p where {db.own('p')} and p.key = any(?::bigint[])", (keys,)
 
 
-def _matching_keys(db: Connection, node: Node, filter: Filter) -> list[int]:
+def matching_keys(db: Connection, node: Node, filter: Filter) -> list[int]:
     query = text_query(node)
     few_keys = keys_of_few(db, filter)
     if few_keys is not None:

@@ -138,7 +138,7 @@ class Transactions:
                 raise NotFound(f"There is no library of {self.user!r} at {self.location}.")
             return owner
 
-        return self._retry(lambda: ["begin read only", "select 1"], attempt, _new_deadline())
+        return self._retry(lambda: ["begin read only", "select 1"], attempt, new_deadline())
 
     def _get_or_create_account(self) -> int:
         """The number of the user, assigned on first use."""
@@ -154,7 +154,7 @@ class Transactions:
             db.commit()
             return owner
 
-        return self._retry(lambda: [_BEGIN, "select 1"], attempt, _new_deadline())
+        return self._retry(lambda: [_BEGIN, "select 1"], attempt, new_deadline())
 
     # -- reading ---
 
@@ -169,7 +169,7 @@ class Transactions:
         timeout = 0
         response_timeout = None
         if seconds is not None:
-            timeout, response_timeout = _time_limits(seconds)
+            timeout, response_timeout = time_limits(seconds)
         begin = [*self._begin_read_sql(timeout), "select 1"]
 
         def attempt(db: Connection, _: Rows) -> T:
@@ -177,11 +177,11 @@ class Transactions:
             if seconds is None:
                 value = work(db)
             else:
-                value = _search(work, db)
+                value = search(work, db)
             db.commit()
             return value
 
-        return self._retry(lambda: begin, attempt, _new_deadline(), response_timeout)
+        return self._retry(lambda: begin, attempt, new_deadline(), response_timeout)
 
     def _begin_read_sql(self, timeout: int) -> list[str]:
         return [
@@ -220,7 +220,7 @@ class Transactions:
         snapshot = self._snapshot
         if snapshot.db is not None:
             try:
-                return _search(work, snapshot.db)
+                return search(work, snapshot.db)
             except SearchTimeout:
                 snapshot.end()
                 raise
@@ -229,14 +229,14 @@ class Transactions:
                 snapshot.end()
                 if not is_broken and not is_worker_lost(error):
                     raise explain_error(error, self.location) from error
-        timeout, response_timeout = _time_limits(LIMITS.search_seconds)
+        timeout, response_timeout = time_limits(LIMITS.search_seconds)
         begin = [*self._begin_read_sql(timeout), *self._plan_settings(generic_plans=True)]
 
         def attempt(db: Connection, _: Rows) -> T:
             db.is_reading = True
-            return _search(work, db)
+            return search(work, db)
 
-        return self._retry(lambda: begin, attempt, _new_deadline(), response_timeout, snapshot)
+        return self._retry(lambda: begin, attempt, new_deadline(), response_timeout, snapshot)
 
     # -- writing ---
 
@@ -252,7 +252,7 @@ class Transactions:
                 "This library is read-only (the setting `read_only` is on), so nothing was "
                 "written. Searching and reading work."
             )
-        deadline = _new_deadline()
+        deadline = new_deadline()
 
         def attempt(db: Connection, rows: Rows) -> T:
             return self._work_and_commit(work, db, rows)
@@ -318,7 +318,7 @@ class Transactions:
             work(db)
             db.commit()
 
-        self._retry(lambda: begin, attempt, _new_deadline())
+        self._retry(lambda: begin, attempt, new_deadline())
 
     def _begin_write_sql(self, deadline: float, lock_query: str = "") -> list[str]:
         """Begin when no other write of the user is in progress, and read the commit tokens."""
@@ -345,7 +345,7 @@ class Transactions:
                 return False
             raise StoreUnavailable("Too many other writes have been committed since.")
 
-        deadline = _new_deadline()
+        deadline = new_deadline()
         try:
             return self._retry(lambda: self._begin_write_sql(deadline), attempt, deadline)
         except RecollectError as error:
@@ -427,13 +427,13 @@ class _ReplyLost(Exception):
         self.value = value
 
 
-def _time_limits(seconds: float) -> tuple[int, float]:
+def time_limits(seconds: float) -> tuple[int, float]:
     """The time limit of a statement in milliseconds, and that of waiting for it in seconds."""
     limit = seconds * LIMITS.search_slowdown
     return max(1, round(limit * 1000)), limit + _HANG_SECONDS
 
 
-def _search(work: Callable[[Connection], T], db: Connection) -> T:
+def search(work: Callable[[Connection], T], db: Connection) -> T:
     try:
         return work(db)
     except errors.QueryCanceled as error:
@@ -442,7 +442,7 @@ def _search(work: Callable[[Connection], T], db: Connection) -> T:
         ) from error
 
 
-def _new_deadline() -> float:
+def new_deadline() -> float:
     return time.monotonic() + LIMITS.write_wait_seconds
 
 
@@ -457,10 +457,10 @@ def has_account(url: str, user: str) -> bool:
             return False
         if is_distributed(connection):
             connection.execute(PROPAGATE_SETTINGS)
-        return _has_library(connection, user)
+        return has_library(connection, user)
 
 
-def _has_library(connection: psycopg.Connection[Any], user: str) -> bool:
+def has_library(connection: psycopg.Connection[Any], user: str) -> bool:
     with connection.transaction():
         if can_use_app_role(connection):
             connection.execute(f"set local role {APP}")

@@ -84,14 +84,14 @@ def insert(
         (
             space.id,
             [key for key, _ in rows],
-            _part_numbers([key for key, _ in rows]),
+            part_numbers([key for key, _ in rows]),
             [float(scale) for _, (_, scale) in rows],
-            [_encode(db, integers) for _, (integers, _) in rows],
+            [encode(db, integers) for _, (integers, _) in rows],
         ),
     )
 
 
-def _part_numbers(keys: Sequence[int]) -> list[int]:
+def part_numbers(keys: Sequence[int]) -> list[int]:
     """Number the vectors of each passage. A long passage has several."""
     counts: Counter[int] = Counter()
     numbers = []
@@ -101,14 +101,14 @@ def _part_numbers(keys: Sequence[int]) -> list[int]:
     return numbers
 
 
-def _encode(db: Connection, integers: Integers) -> Any:
+def encode(db: Connection, integers: Integers) -> Any:
     if not db.server.pgvector:
         return integers.tobytes()
-    zeros = _padded_length(len(integers)) - len(integers)
+    zeros = padded_length(len(integers)) - len(integers)
     return f"[{','.join(map(str, integers.tolist()))}{',0' * zeros}]"
 
 
-def _padded_length(dimensions: int) -> int:
+def padded_length(dimensions: int) -> int:
     return dimensions + -dimensions % _PADDING
 
 
@@ -122,13 +122,13 @@ def nearest(
     if not db.server.pgvector:
         source, parameters = _source(db, space, filter)
         rows = db.rows(f"select v.passage, v.scale, v.numbers {source}", parameters)
-        return _sorted_scores(rows, space, vector)[:limit]
+        return sorted_scores(rows, space, vector)[:limit]
     row_limit = round(_ROWS_PER_PASSAGE * limit) + _SPARE_ROWS
     # A passage can have many rows, so more rows may be needed.
     while True:
-        query, values = _nearest_query(db, space, vector, filter, row_limit)
+        query, values = nearest_query(db, space, vector, filter, row_limit)
         rows = db.rows(query, values, generic_plan=True)
-        hits = _sorted_scores(rows, space, vector)
+        hits = sorted_scores(rows, space, vector)
         if len(rows) < row_limit or len(hits) >= limit:
             return hits[:limit]
         row_limit *= 2
@@ -143,7 +143,7 @@ def highest_cosines(db: Connection, space: Space, vectors: Sequence[Vector]) -> 
     rows = db.rows(f"select v.passage, v.scale, v.numbers {source}", parameters)
     if not rows:
         return []
-    integers, scales = _decode(rows, space)
+    integers, scales = decode(rows, space)
     queries, query_scales = quantise(vectors)
     best = np.full(len(queries), -np.inf, np.float32)
     for start in range(0, len(rows), _ROWS_PER_PRODUCT):
@@ -157,27 +157,27 @@ def highest_cosines(db: Connection, space: Space, vectors: Sequence[Vector]) -> 
 
 def _source(db: Connection, space: Space, filter: Filter) -> tuple[str, list[Any]]:
     """Vectors as SQL, with its values. The planner needs the owner and the limit as numbers."""
-    where, values = _filter_conditions(db, filter)
+    where, values = filter_conditions(db, filter)
     source = f"from vector v where v.owner = {db.owner:d} and v.space = {space.id:d} and {where}"
     return source, values
 
 
-def _nearest_query(
+def nearest_query(
     db: Connection, space: Space, vector: Vector, filter: Filter, row_limit: int
 ) -> tuple[str, list[Any]]:
     """A query for the nearest vectors, with its values. Needs pgvector."""
     source, values = _source(db, space, filter)
     order = "v.numbers <=> ?::halfvec"
     if filter in (Filter(), Filter(hidden=True)) and has_graph(db, space):
-        _prefer_graph(db)
-        source += f" and {_has_dimensions(space, 'v.')}"
-        order = f"({_full_precision(db.server, space, 'v.')}) <=> ?::{db.server.full_vector}"
+        prefer_graph(db)
+        source += f" and {has_dimensions(space, 'v.')}"
+        order = f"({full_precision(db.server, space, 'v.')}) <=> ?::{db.server.full_vector}"
     (quantised,), _ = quantise([vector])
     query = f"select v.passage, v.scale, v.numbers {source} order by {order} limit {row_limit:d}"
-    return query, [*values, _encode(db, quantised)]
+    return query, [*values, encode(db, quantised)]
 
 
-def _filter_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
+def filter_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
     keys = keys_of_few(db, filter)
     if keys is not None:
         return "v.passage = any(?::bigint[])", [keys]
@@ -208,11 +208,11 @@ def best_cosines(rows: Sequence[Row], space: Space, vector: Vector) -> dict[int,
     """The cosine of the nearest vector of each passage."""
     if not rows:
         return {}
-    integers, scales = _decode(rows, space)
+    integers, scales = decode(rows, space)
     return best_scores((passage for passage, _, _ in rows), cosines(integers, scales, vector))
 
 
-def _sorted_scores(rows: Sequence[Row], space: Space, vector: Vector) -> list[tuple[int, float]]:
+def sorted_scores(rows: Sequence[Row], space: Space, vector: Vector) -> list[tuple[int, float]]:
     scores = best_cosines(rows, space, vector)
     return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
 
@@ -220,11 +220,11 @@ def _sorted_scores(rows: Sequence[Row], space: Space, vector: Vector) -> list[tu
 def unit_vectors(rows: Sequence[Row], space: Space) -> list[Vector]:
     if not rows:
         return []
-    integers, scales = _decode(rows, space)
+    integers, scales = decode(rows, space)
     return list(integers.astype(np.float32) * scales[:, None])
 
 
-def _decode(rows: Sequence[Row], space: Space) -> tuple[Integers, Vector]:
+def decode(rows: Sequence[Row], space: Space) -> tuple[Integers, Vector]:
     """The integers and scales of rows.
 
     Without pgvector, a value is the integers as bytes. pgvector sends two 16-bit fields, of which
@@ -267,13 +267,13 @@ def graph_name(db: Connection, space: Space) -> str:
     In a cluster, all shards have one.
     """
     if db.server.is_cluster:
-        return f"vector_graph_{_padded_length(space.dimensions)}"
+        return f"vector_graph_{padded_length(space.dimensions)}"
     partition = db.get(
         "select tableoid::regclass::text from vector where owner = ?::integer limit 1", (db.owner,)
     )
     if not partition:
         return ""
-    return f"{partition.rpartition('.')[2]}_graph_{_padded_length(space.dimensions)}"
+    return f"{partition.rpartition('.')[2]}_graph_{padded_length(space.dimensions)}"
 
 
 def build_graph(
@@ -298,16 +298,16 @@ def build_graph(
     ).fetchone()
     if is_broken is not None:
         connection.execute(f"drop index concurrently {SCHEMA}.{name}")
-    with _one_process(connection, server, table):
+    with one_process(connection, server, table):
         connection.execute(
             f"create index concurrently if not exists {name} on {table} using hnsw "
-            f"(({_full_precision(server, space)}) vector_cosine_ops) where {_has_dimensions(space)}"
+            f"(({full_precision(server, space)}) vector_cosine_ops) where {has_dimensions(space)}"
         )
     return True
 
 
 @contextmanager
-def _one_process(connection: psycopg.Connection[Any], server: Server, table: str) -> Iterator[None]:
+def one_process(connection: psycopg.Connection[Any], server: Server, table: str) -> Iterator[None]:
     """Build without parallel workers.
 
     Some builds of pgvector share memory among them with an instruction that not every processor
@@ -326,7 +326,7 @@ def _one_process(connection: psycopg.Connection[Any], server: Server, table: str
             connection.execute(f"alter table {table} reset (parallel_workers)")
 
 
-def _prefer_graph(db: Connection) -> None:
+def prefer_graph(db: Connection) -> None:
     """Set the planner and the graph for this transaction."""
     db.set_local(
         {
@@ -337,12 +337,12 @@ def _prefer_graph(db: Connection) -> None:
     )
 
 
-def _full_precision(server: Server, space: Space, alias: str = "") -> str:
-    return f"{alias}numbers::{server.full_vector}({_padded_length(space.dimensions)})"
+def full_precision(server: Server, space: Space, alias: str = "") -> str:
+    return f"{alias}numbers::{server.full_vector}({padded_length(space.dimensions)})"
 
 
-def _has_dimensions(space: Space, alias: str = "") -> str:
-    return f"vector_dims({alias}numbers) = {_padded_length(space.dimensions)}"
+def has_dimensions(space: Space, alias: str = "") -> str:
+    return f"vector_dims({alias}numbers) = {padded_length(space.dimensions)}"
 
 
 # -- stopping ---

@@ -93,9 +93,9 @@ def variants(db: Connection, words: Sequence[str], language: Language) -> list[t
         return []
     stems = [stem(word, language) for word in words]
     if language is ENGLISH:
-        terms = _terms_with_stems(db, stems)
+        terms = terms_with_stems(db, stems)
     else:
-        terms = _terms_of_language(db, words, language)
+        terms = terms_of_language(db, words, language)
     by_stem: dict[str, set[str]] = {}
     for term in terms:
         by_stem.setdefault(stem(term, language), set()).add(term)
@@ -118,7 +118,7 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
     return {term for (term,) in rows}
 
 
-def _terms_with_stems(db: Connection, stems: Sequence[str]) -> list[str]:
+def terms_with_stems(db: Connection, stems: Sequence[str]) -> list[str]:
     """The terms with one of these English stems."""
     rows = db.rows(
         f"""select term from word where {db.own()} and stem = any(?::text[])
@@ -130,7 +130,7 @@ def _terms_with_stems(db: Connection, stems: Sequence[str]) -> list[str]:
     return [term for (term,) in rows]
 
 
-def _terms_of_language(db: Connection, words: Sequence[str], language: Language) -> list[str]:
+def terms_of_language(db: Connection, words: Sequence[str], language: Language) -> list[str]:
     """The terms that may have the same stem as one of the words in this language.
 
     In every collation, words that begin with a prefix and go on with letters up to z are before the

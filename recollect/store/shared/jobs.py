@@ -157,10 +157,10 @@ class Jobs:
         """Queue a job."""
         job = Job(id or new_id(), kind, user, host, payload=payload or {})
         with self._database.transaction(TABLES) as db:
-            _insert(db, job, is_single=False)
+            insert(db, job, is_single=False)
             rows = db.rows(f"select {_COLUMNS} from job where id = ?", (job.id,))
         self._notify()
-        return _decode(rows[0])
+        return decode(rows[0])
 
     def add_once(
         self,
@@ -198,7 +198,7 @@ class Jobs:
                 (kind, user, host),
             )
             job = Job(new_id(), kind, user, host)
-            _insert(db, job, is_single=True, delay_seconds=delay_seconds)
+            insert(db, job, is_single=True, delay_seconds=delay_seconds)
         self._notify()
         return True
 
@@ -213,7 +213,7 @@ class Jobs:
         rows = self._database.execute(TABLES, f"select {_COLUMNS} from job where id = ?", (id,))
         if not rows:
             return None
-        return _decode(rows[0])
+        return decode(rows[0])
 
     def list_for(self, kind: str, user: str, limit: int = 100) -> list[Job]:
         """A user's jobs of a kind, newest first."""
@@ -223,7 +223,7 @@ class Jobs:
             "order by created_at desc, id limit ?",
             (kind, user, limit),
         )
-        return [_decode(row) for row in rows]
+        return [decode(row) for row in rows]
 
     def unfinished(self, kind: str, user: str) -> int:
         """How many jobs of a kind wait or run for a user."""
@@ -293,7 +293,7 @@ class Jobs:
             rows = db.rows(statement, values)
         if not rows:
             return None
-        return _decode(rows[0])
+        return decode(rows[0])
 
     def renew(self, job: Job, progress: Mapping[str, Any] | None = None) -> bool:
         """Keep a lease, and store the progress. False if another process has claimed the job."""
@@ -317,7 +317,7 @@ class Jobs:
             )
             if rows:
                 waiting = replace(job, attempts=job.attempts - 1)
-                _insert(db, waiting, bool(rows[0][0]), delay_seconds)
+                insert(db, waiting, bool(rows[0][0]), delay_seconds)
         if rows:
             self._notify()
         return bool(rows)
@@ -382,10 +382,10 @@ def new_id() -> str:
     return secrets.token_urlsafe(18)
 
 
-def _insert(db: Transaction, job: Job, is_single: bool, delay_seconds: float = 0.0) -> None:
+def insert(db: Transaction, job: Job, is_single: bool, delay_seconds: float = 0.0) -> None:
     created_at = micros(job.created_at)
     if created_at is None:
-        created_at = _next_time(db, job)
+        created_at = next_time(db, job)
     db.run(
         f"""insert into job (id, kind, "user", host, state, payload, progress, attempts, token,
           lease_until, due_at, created_at, error, once)
@@ -406,7 +406,7 @@ def _insert(db: Transaction, job: Job, is_single: bool, delay_seconds: float = 0
     )
 
 
-def _next_time(db: Transaction, job: Job) -> int:
+def next_time(db: Transaction, job: Job) -> int:
     """Now, or later than the user's last job: the clock of SQLite counts milliseconds."""
     ((now, last),) = db.rows(
         f'select {db.now}, (select max(created_at) from job where kind = ? and "user" = ?)',
@@ -415,7 +415,7 @@ def _next_time(db: Transaction, job: Job) -> int:
     return max(int(now), int(last or 0) + 1)
 
 
-def _decode(row: tuple[Any, ...]) -> Job:
+def decode(row: tuple[Any, ...]) -> Job:
     (id_, kind, user, host, state, payload, progress, attempts, token, result, error) = row[:11]
     return Job(
         id_,

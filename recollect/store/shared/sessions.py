@@ -132,7 +132,7 @@ class SessionStore:
         for age, *columns in rows:
             if age > self._limits.touch_interval:
                 self._execute(f"update session set used_at = {now} where id = ?", (id,))
-            return _decode(columns)
+            return decode(columns)
         return None
 
     def merge(self, user: str, key: str, changes: Sequence[Change], *, create: bool) -> None:
@@ -148,12 +148,12 @@ class SessionStore:
                 rows = db.rows(
                     f"select {_COLUMNS} from session where id = ? {db.for_update}", (id,)
                 )
-            state = _decode(rows[0])
+            state = decode(rows[0])
             for change in changes:
                 state.apply(change)
             db.run(
                 f"update session set data = ?, seen = ?, used_at = {db.now} where id = ?",
-                (*_encode(state), id),
+                (*encode(state), id),
             )
 
     def end(self, user: str, key: str) -> bool:
@@ -169,21 +169,21 @@ class SessionStore:
         db.run(
             f"insert into session (id, owner, {_COLUMNS}, used_at) "
             f"values (?, ?, ?, ?, {db.now}) on conflict do nothing",
-            (session_id(user, key), owner, *_encode(state)),
+            (session_id(user, key), owner, *encode(state)),
         )
         db.run(
             "delete from session where id in "
             f"(select id from session where used_at <= {db.now} - ? {db.skip_locked})",
             (self._limits.lifetime,),
         )
-        db.run(_drop_oldest(db, "where owner = ?"), (owner, self._limits.each_user))
-        db.run(_drop_oldest(db, ""), (self._limits.total,))
+        db.run(drop_oldest(db, "where owner = ?"), (owner, self._limits.each_user))
+        db.run(drop_oldest(db, ""), (self._limits.total,))
 
     def _execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         return self._database.execute(TABLES, sql, values)
 
 
-def _drop_oldest(db: Transaction, condition: str) -> str:
+def drop_oldest(db: Transaction, condition: str) -> str:
     """Delete all but the most recently used sessions. Its last value is their number."""
     return f"""
         delete from session where id in (
@@ -192,12 +192,12 @@ def _drop_oldest(db: Transaction, condition: str) -> str:
         )"""
 
 
-def _encode(state: SessionState) -> tuple[str, bytes]:
+def encode(state: SessionState) -> tuple[str, bytes]:
     data = {name: getattr(state, name) for name in _JSON_FIELDS}
     return json.dumps(data), state.seen.tobytes()
 
 
-def _decode(columns: Iterable[Any]) -> SessionState:
+def decode(columns: Iterable[Any]) -> SessionState:
     data, seen = columns
     state = SessionState(**json.loads(data))
     state.seen.frombytes(seen)

@@ -143,7 +143,7 @@ class UploadFolder(Uploads):
             return
         for folder in self.folder.iterdir():
             if folder.name not in unfinished_jobs:
-                _remove_if_stale(folder)
+                remove_if_stale(folder)
 
     def require_space(self, size: int) -> None:
         folder = self.folder
@@ -238,7 +238,7 @@ class UploadTable(Uploads):
             if job not in unfinished_jobs:
                 self.remove(job)
         for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
-            _remove_if_stale(folder)  # left by a process that was killed
+            remove_if_stale(folder)  # left by a process that was killed
 
     def require_space(self, size: int) -> None:
         pass  # only the database server knows its disk
@@ -276,7 +276,7 @@ class _TableWriter(UploadWriter):
             self._uploads.remove(self._job)
 
 
-def _remove_if_stale(folder: Path) -> None:
+def remove_if_stale(folder: Path) -> None:
     with suppress(OSError):
         about = folder.stat(follow_symlinks=False)
         if about.st_uid == os.getuid() and time.time() - about.st_mtime > _STALE_SECONDS:

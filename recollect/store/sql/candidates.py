@@ -48,10 +48,10 @@ def is_human_only_row(visibility: str, metadata: str | None, original: str | Non
         return False
     if original:
         visibility = original_texts(original, PASSAGE_TEXTS).get("visibility", visibility)
-    return has_human_only_values(visibility, _parse(metadata))
+    return has_human_only_values(visibility, parse(metadata))
 
 
-def _parse(metadata: str | None) -> dict[str, Any]:
+def parse(metadata: str | None) -> dict[str, Any]:
     try:
         parsed: dict[str, Any] = orjson.loads(metadata or "{}")
     except orjson.JSONDecodeError:  # lone surrogates or huge numbers

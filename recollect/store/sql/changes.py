@@ -58,7 +58,7 @@ def extend(
     if not passages:
         return 0
     if require_same:
-        _require_all_same(db, extension.document, passages)
+        require_all_same(db, extension.document, passages)
     known_ids = set(_stored_keys(db, extension.document, passages))
     for passage in passages:
         if identifier(passage.id) not in known_ids:
@@ -67,7 +67,7 @@ def extend(
     return extension.store(index, shared=True)
 
 
-def _require_all_same(db: Database, document: int, passages: Sequence[Passage]) -> None:
+def require_all_same(db: Database, document: int, passages: Sequence[Passage]) -> None:
     """Raise Conflict if a document has another passage with the id of one of these."""
     has_id, value = db.has_id_in(sorted({identifier(passage.id) for passage in passages}))
     rows = db.rows(
@@ -80,7 +80,7 @@ def _require_all_same(db: Database, document: int, passages: Sequence[Passage]) 
         columns = stored.get(identifier(passage.id))
         if columns is not None:
             digest, parent, created_at = columns
-            _require_digest(passage, bytes(digest), parent, from_micros(created_at))
+            require_digest(passage, bytes(digest), parent, from_micros(created_at))
 
 
 def _stored_keys(db: Database, document: int, passages: Sequence[Passage]) -> dict[str, int]:
@@ -102,7 +102,7 @@ class _Extension:
     def __init__(self, db: Database, id: str) -> None:
         self._db = db
         self._id = id
-        self.document, self._head, started_at, updated_at, self._start = _document_end(db, id)
+        self.document, self._head, started_at, updated_at, self._start = document_end(db, id)
         self._dates = (from_micros(started_at), from_micros(updated_at))
         self._rows: list[tuple[Any, ...]] = []
         self._has_branches = False
@@ -118,7 +118,7 @@ class _Extension:
         parent = identifier(passage.parent or "")
         if passage.parent is not None and parent != self._head:
             if parent not in known_ids:
-                raise _missing_parent(self._id, passage.parent)
+                raise missing_parent(self._id, passage.parent)
             self._has_branches = True
         created_at = passage.created_at or datetime.now(UTC)
         dates = extended_dates(*self._dates, created_at)
@@ -147,10 +147,10 @@ class _Extension:
         index.add([(key, "", row[-1]) for key, row in keyed_rows])
         self._advance_end()
         if self._has_branches:
-            _mark_path(db, self.document, self._head)
+            mark_path(db, self.document, self._head)
         if self._start == 0:
             passage_sql.ensure_opening(db, self.document, index)
-        _mark_extended(db, self._id)
+        mark_extended(db, self._id)
         return len(self._rows)
 
     def _advance_end(self) -> None:
@@ -163,7 +163,7 @@ class _Extension:
         )
 
 
-def _document_end(db: Database, id: str) -> tuple[Any, ...]:
+def document_end(db: Database, id: str) -> tuple[Any, ...]:
     """The key, head, dates and number of passages of a document."""
     rows = db.rows(
         "select key, head, created_at, updated_at, passages from document "
@@ -182,7 +182,7 @@ def outdated_position(id: str, passages: int, expected: int | None) -> OutdatedP
     )
 
 
-def _missing_parent(id: str, parent: str) -> NotFound:
+def missing_parent(id: str, parent: str) -> NotFound:
     return NotFound(
         f"Message {truncate(parent, 80)!r}, named as the parent, "
         f"is not in conversation {truncate(id, 80)!r}."
@@ -199,11 +199,11 @@ def extended_dates(
 def _require_same(passage: Passage, row: tuple[Any, ...]) -> Appended:
     """Accept a message that was sent before, if it is the same. Fields left out count as equal."""
     stored = decode_passage(row)
-    _require_digest(passage, bytes(row[0]), stored.parent, stored.created_at)
+    require_digest(passage, bytes(row[0]), stored.parent, stored.created_at)
     return Appended(stored.position, False)
 
 
-def _require_digest(
+def require_digest(
     passage: Passage, digest: bytes, parent: str | None, created_at: datetime | None
 ) -> None:
     again = passage._replace(
@@ -216,7 +216,7 @@ def _require_digest(
         )
 
 
-def _mark_extended(db: Database, id: str) -> None:
+def mark_extended(db: Database, id: str) -> None:
     """Count a new version of a document that got passages."""
     ((key, kind),) = db.rows(
         f"update document set version = version + 1 where {db.own()} and id = ? "
@@ -227,7 +227,7 @@ def _mark_extended(db: Database, id: str) -> None:
         receipt_states.detach_from_imports(db, key)
 
 
-def _mark_path(db: Database, key: int, head: str) -> None:
+def mark_path(db: Database, key: int, head: str) -> None:
     """Make the path from the root to the head the canonical one."""
     outline, keys = passage_sql.load_outline(db, key)
     path = set()

@@ -53,8 +53,8 @@ def check_counts(db: Database, findings: Findings, orphaned: int) -> None:
             add_line(findings.missing, f"conversation {id_!r} has {actual} of {expected} messages")
         else:
             findings.miscounted += 1
-    counted = _tallied_messages(db)
-    actual = _messages(db)
+    counted = tallied_messages(db)
+    actual = messages(db)
     if counted > actual:
         findings.missing.append(f"{counted} messages were counted, but there are only {actual}")
     elif counted < actual:
@@ -72,12 +72,12 @@ def _counted(db: Database) -> str:
     )
 
 
-def _tallied_messages(db: Database) -> int:
+def tallied_messages(db: Database) -> int:
     count = db.get(f"select coalesce(sum(count), 0) from tally where {db.own()} and name = 'role'")
     return int(count)
 
 
-def _messages(db: Database) -> int:
+def messages(db: Database) -> int:
     count = db.get(
         "select count(*) from passage p join document d on d.key = p.document "
         f"where {db.own('p', 'd')} and d.kind = ?",
@@ -103,7 +103,7 @@ def correct_counts(db: Database) -> bool:
         f"where {db.own()} and key in "
         f"(select d.key {_counted(db)} having d.passages < count(p.key))"
     )
-    return _tallied_messages(db) < _messages(db)
+    return tallied_messages(db) < messages(db)
 
 
 # -- altered messages ---

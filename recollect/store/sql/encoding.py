@@ -79,17 +79,17 @@ def dump(value: Json) -> str | None:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     except orjson.JSONEncodeError:
         # Lone surrogates, huge numbers, keys that are not strings, or too many levels.
-        return json.dumps(_simplify(value, 0), separators=(",", ":"), sort_keys=True)
+        return json.dumps(simplify(value, 0), separators=(",", ":"), sort_keys=True)
 
 
-def _simplify(value: Json, depth: int) -> Json:
+def simplify(value: Json, depth: int) -> Json:
     """The value with string keys and JSON types only."""
     if depth > LIMITS.nesting:
         raise InvalidInput(f"Data is nested deeper than {LIMITS.nesting} levels.")
     if isinstance(value, Mapping):
-        return {str(k): _simplify(v, depth + 1) for k, v in value.items()}
+        return {str(k): simplify(v, depth + 1) for k, v in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_simplify(v, depth + 1) for v in value]
+        return [simplify(v, depth + 1) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -287,19 +287,19 @@ _DELIMITER = "\x1f"
 
 def tag_columns(metadata: Mapping[str, Any]) -> dict[str, str | None]:
     tags = metadata.get("tags")
-    folded_tags = _delimit(_filter_values(tags))
+    folded_tags = delimit(filter_values(tags))
     names = None
     if folded_tags:
-        names = _dump_names(tags)
+        names = dump_names(tags)
     return {"tags": folded_tags, "tag_names": names}
 
 
 def tag_pattern(tag: str) -> str:
     """What the column `tags` of a document with this tag contains."""
-    return _delimit([tag])
+    return delimit([tag])
 
 
-def _filter_values(tags: Any) -> list[str]:
+def filter_values(tags: Any) -> list[str]:
     if tags is None:
         values: Iterable[Any] = ()
     elif isinstance(tags, Mapping):
@@ -311,11 +311,11 @@ def _filter_values(tags: Any) -> list[str]:
     return [storable(str(value)) for value in values]
 
 
-def _delimit(tags: Iterable[str]) -> str:
+def delimit(tags: Iterable[str]) -> str:
     return "".join(f"{_DELIMITER}{fold(tag).replace(_DELIMITER, ' ')}{_DELIMITER}" for tag in tags)
 
 
-def _dump_names(tags: Any) -> str:
+def dump_names(tags: Any) -> str:
     if not isinstance(tags, list):
         tags = [tags]
     return json.dumps([str(tag) for tag in tags if tag])

@@ -76,8 +76,8 @@ def forget(db: Database, index: TextIndex, removal: Removal, result: Forgotten) 
         return None
     if not selected_rows and not removal.has_title and not removal.metadata:
         return None
-    _remove_passages(db, index, key, rows, {row[0] for row in selected_rows})
-    _remove_fields(db, index, key, removal)
+    remove_passages(db, index, key, rows, {row[0] for row in selected_rows})
+    remove_fields(db, index, key, removal)
     receipt_states.delete_document_states(db, key)
     changes.delete_observations(db, key, index)
     passage_sql.increment_version(db, key)
@@ -102,7 +102,7 @@ def _tombstones(
     return tombstones
 
 
-def _remove_passages(
+def remove_passages(
     db: Database,
     index: TextIndex,
     key: int,
@@ -128,7 +128,7 @@ def _remove_passages(
     passage_sql.reorder(db, key, index)
 
 
-def _remove_fields(db: Database, index: TextIndex, key: int, removal: Removal) -> None:
+def remove_fields(db: Database, index: TextIndex, key: int, removal: Removal) -> None:
     """Remove the title and the metadata that must go."""
     if not removal.has_title and not removal.metadata:
         return

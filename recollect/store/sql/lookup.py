@@ -205,7 +205,7 @@ def summaries(
     """See Store.summaries."""
     where, values = db.conditions(resolve_senders(db, filter), search)
     if filter.conversations and offset == 0 and len(filter.conversations) <= limit:
-        return _all_summaries(db, where, values)
+        return all_summaries(db, where, values)
     total: int = db.get(f"select count(*) from document d where {db.own('d')} and {where}", values)
     if not total:
         return [], 0
@@ -218,7 +218,7 @@ def summaries(
     return summaries_by_key(db, [key for (key,) in rows]), total
 
 
-def _all_summaries(db: Database, where: str, values: Sequence[Any]) -> tuple[list[Summary], int]:
+def all_summaries(db: Database, where: str, values: Sequence[Any]) -> tuple[list[Summary], int]:
     """The summaries of few documents, which need not be counted first."""
     rows = db.rows(
         f"""select {SUMMARY_COLUMNS} from document d where {db.own("d")} and {where}

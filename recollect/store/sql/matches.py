@@ -52,7 +52,7 @@ def group_matches(db: Database, source: str, values: Sequence[Any]) -> MatchGrou
     documents_by_role = [db.parse_array(value) for value in document_column]
     documents = np.concatenate(documents_by_role)
     role_numbers = np.repeat(np.arange(len(roles)), list(map(len, documents_by_role)))
-    months, month_numbers = _number_months(np.concatenate([*map(db.parse_array, time_column)]))
+    months, month_numbers = number_months(np.concatenate([*map(db.parse_array, time_column)]))
     profiles = _Profiles(db, documents)
     codes = _codes(
         profiles.numbers[documents], (role_numbers, len(roles)), (month_numbers, len(months))
@@ -67,11 +67,11 @@ def group_matches(db: Database, source: str, values: Sequence[Any]) -> MatchGrou
         matches = sum(month_counts.values())
         dates = {month: count for month, count in month_counts.items() if month is not None}
         passages.append(PassageGroup(profiles[profile], roles[role], matches, dates))
-    document_groups = _group_documents(profiles, roles, documents_by_role)
+    document_groups = group_documents(profiles, roles, documents_by_role)
     return MatchGroups(passages, document_groups)
 
 
-def _group_documents(
+def group_documents(
     profiles: _Profiles, roles: Sequence[str | None], documents_by_role: Sequence[Numbers]
 ) -> list[DocumentGroup]:
     import numpy as np
@@ -92,7 +92,7 @@ def _group_documents(
 # -- numbers ---
 
 
-def _number_months(times: Numbers) -> tuple[list[str | None], Numbers]:
+def number_months(times: Numbers) -> tuple[list[str | None], Numbers]:
     """The distinct months, such as 2025-03, and for each time the place of its month among them."""
     import numpy as np
 
@@ -148,8 +148,8 @@ class _Profiles:
         keys = np.unique(documents).tolist()
         if len(keys) > _MAX_LOOKUPS:
             keys = []
-        names = _key_arrays(db, "document", ("kind", "source", "project"), "key", keys)
-        models = _key_arrays(db, "passage", ("model",), "document", keys)
+        names = key_arrays(db, "document", ("kind", "source", "project"), "key", keys)
+        models = key_arrays(db, "passage", ("model",), "document", keys)
         size = 1 + max(int(numbers.max()) for *_, numbers in names + models)
         name_numbers = np.zeros(size, np.int64)
         for number, (*_, some_keys) in enumerate(names):
@@ -168,7 +168,7 @@ class _Profiles:
         return Profile(kind, source, project, self._models[models])
 
 
-def _key_arrays(
+def key_arrays(
     db: Database, table: str, columns: Sequence[str], key: str, keys: Sequence[int]
 ) -> list[tuple[Any, ...]]:
     """The distinct values of columns that have some, each with the keys of their rows.

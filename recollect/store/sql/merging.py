@@ -44,13 +44,13 @@ def keep_personal_fields(document: Document, stored: Document) -> Document:
     there.
     """
     edited = edited_fields(stored.metadata) - edited_fields(document.metadata)
-    metadata = _keep_personal_metadata(document, stored, edited)
+    metadata = keep_personal_metadata(document, stored, edited)
     if not edited:
         return replace(document, metadata=metadata)
     if "tags" in edited:
-        tags = _merge_tags(stored.metadata.get("tags"), document.metadata.get("tags"))
+        tags = merge_tags(stored.metadata.get("tags"), document.metadata.get("tags"))
         metadata = {**metadata, "tags": tags} if tags else metadata
-    metadata = _keep_values(metadata, stored.metadata, edited_metadata(edited))
+    metadata = keep_values(metadata, stored.metadata, edited_metadata(edited))
     metadata = set_edited_fields(metadata, edited | edited_fields(document.metadata))
     document = replace(document, metadata=metadata)
     if "title" in edited:
@@ -60,7 +60,7 @@ def keep_personal_fields(document: Document, stored: Document) -> Document:
     return document
 
 
-def _keep_personal_metadata(
+def keep_personal_metadata(
     document: Document, stored: Document, edited: Collection[str]
 ) -> Mapping[str, Any]:
     """The metadata with the stored personal values that the source does not have."""
@@ -76,7 +76,7 @@ def _keep_personal_metadata(
     return {**document.metadata, **personal}
 
 
-def _keep_values(
+def keep_values(
     metadata: Mapping[str, Any], stored: Mapping[str, Any], names: Collection[str]
 ) -> dict[str, Any]:
     """The metadata with the stored values of these names, and without those that have none."""
@@ -84,7 +84,7 @@ def _keep_values(
     return merged | {name: stored[name] for name in names if name in stored}
 
 
-def _merge_tags(*lists: Any) -> list[str]:
+def merge_tags(*lists: Any) -> list[str]:
     """The tags of all lists, each once. Case does not matter."""
     tags: dict[str, str] = {}
     for names in lists:
@@ -118,14 +118,14 @@ def merge_outlines(
     another document's are not stored here, so they are left out.
     """
     if not replaces:
-        return dict(stored) | {identifier(p.id): _outline(p) for p in new}
+        return dict(stored) | {identifier(p.id): outline(p) for p in new}
     stored_or_new = stored.keys() | {identifier(p.id) for p in new}
-    outlines = {identifier(p.id): _outline(p) for p in document.passages}
+    outlines = {identifier(p.id): outline(p) for p in document.passages}
     merged = {id_: passage for id_, passage in outlines.items() if id_ in stored_or_new}
     return merged | {id_: passage for id_, passage in stored.items() if id_ not in outlines}
 
 
-def _outline(passage: Passage) -> Passage:
+def outline(passage: Passage) -> Passage:
     """What the order of passages depends on, with ids as they are stored."""
     parent = passage.parent
     if parent is not None:

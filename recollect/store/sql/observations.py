@@ -74,7 +74,7 @@ def save(
     if observations is None:
         step = Step(changes.delete_observations(db, key, index), True)
     else:
-        step = _save_some(db, index, observations, limit)
+        step = save_some(db, index, observations, limit)
     if step.is_complete:
         if not complete:
             version = -version
@@ -82,7 +82,7 @@ def save(
     return step
 
 
-def _save_some(db: Database, index: TextIndex, observations: Draft, limit: int) -> Step:
+def save_some(db: Database, index: TextIndex, observations: Draft, limit: int) -> Step:
     document, head, rows = observations
     key = db.get(
         f"select key from document where {db.own()} and source = ? and source_id = ?",
@@ -94,11 +94,11 @@ def _save_some(db: Database, index: TextIndex, observations: Draft, limit: int) 
         return Step(False, len(rows) <= limit)
     replacement = rewriting.replace_passages(db, index, key, rows, None, True, limit)
     if replacement.is_complete:
-        _update_document(db, index, key, replace(document, head=head))
+        update_document(db, index, key, replace(document, head=head))
     return Step(replacement.removed > 0, replacement.is_complete)
 
 
-def _update_document(db: Database, index: TextIndex, key: int, document: Document) -> None:
+def update_document(db: Database, index: TextIndex, key: int, document: Document) -> None:
     stored = lookup.read_header(db, key)
     row = document_row(merge_fields(document, stored))
     if row != document_row(stored):

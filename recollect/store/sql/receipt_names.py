@@ -37,11 +37,11 @@ def forget_document(db: Database, document: int) -> None:
         "and before is not null",
         (document,),
     )
-    names += [_title_of(json.loads(before)) for (before,) in states]
+    names += [title_of(json.loads(before)) for (before,) in states]
     forget_names(db, names)
 
 
-def _title_of(state: Mapping[str, Any] | None) -> str:
+def title_of(state: Mapping[str, Any] | None) -> str:
     if state is None:
         return ""
     title = state.get("document", state).get("title")
@@ -54,10 +54,10 @@ def forget_names(db: Database, names: Iterable[str]) -> None:
     """Remove names from all receipts."""
     for name in {name.strip() for name in names} - {""}:
         for variant in {name, truncate(name, _SAMPLE_CHARACTERS)}:
-            _forget_name(db, variant)
+            forget_name(db, variant)
 
 
-def _forget_name(db: Database, name: str) -> None:
+def forget_name(db: Database, name: str) -> None:
     # As JSON has it. Both databases have `replace`.
     escaped = json.dumps(name)[1:-1]
     rows = db.rows(
@@ -66,43 +66,43 @@ def _forget_name(db: Database, name: str) -> None:
         (escaped, storable(name)),
     )
     for receipt, path, files in rows:
-        records = [_without_name(file, name) for file in json.loads(files or "[]")]
+        records = [without_name(file, name) for file in json.loads(files or "[]")]
         db.run(
             f"update receipt set path = ?, files = ? where {db.own()} and id = ?",
-            (_path_without_name(path, name), json.dumps(records), receipt),
+            (path_without_name(path, name), json.dumps(records), receipt),
         )
 
 
-def _without_name(file: dict[str, Any], name: str) -> dict[str, Any]:
+def without_name(file: dict[str, Any], name: str) -> dict[str, Any]:
     """The record of a file in a receipt, without a name."""
     pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     samples: dict[str, list[str]] = {}
     for reason, places in file["samples"].items():
         places = [pattern.sub(DELETED, place) for place in places]
-        samples.setdefault(_reason_without_name(reason, pattern, name), []).extend(places)
-    result = file | {"samples": samples, "name": _path_without_name(file["name"], name)}
+        samples.setdefault(reason_without_name(reason, pattern, name), []).extend(places)
+    result = file | {"samples": samples, "name": path_without_name(file["name"], name)}
     for counts in ("conversations", "messages"):
         result[counts] = dict(file[counts])
         for outcome in ("skipped", "failed"):
-            result[counts][outcome] = _merge_counts(file[counts][outcome], pattern, name)
+            result[counts][outcome] = merge_counts(file[counts][outcome], pattern, name)
     return result
 
 
-def _merge_counts(counts: Mapping[str, int], pattern: re.Pattern[str], name: str) -> dict[str, int]:
+def merge_counts(counts: Mapping[str, int], pattern: re.Pattern[str], name: str) -> dict[str, int]:
     merged: dict[str, int] = {}
     for reason, count in counts.items():
-        reason = _reason_without_name(reason, pattern, name)
+        reason = reason_without_name(reason, pattern, name)
         merged[reason] = merged.get(reason, 0) + count
     return merged
 
 
-def _reason_without_name(reason: str, pattern: re.Pattern[str], name: str) -> str:
+def reason_without_name(reason: str, pattern: re.Pattern[str], name: str) -> str:
     if len(name) < _MIN_CHARACTERS_IN_REASON:
         return reason
     return pattern.sub(DELETED, reason)
 
 
-def _path_without_name(path: str, name: str) -> str:
+def path_without_name(path: str, name: str) -> str:
     """A path whose last part is not named after a document, nor the whole path."""
     if path == name or path.endswith(f"/{name}"):
         return path.removesuffix(name) + DELETED

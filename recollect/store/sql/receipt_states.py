@@ -174,7 +174,7 @@ def detach_from_imports(db: Database, key: int) -> None:
         f"where {db.own()} and document = ? and before is not null",
         (key,),
     )
-    _delete_passage_states(db, key)
+    delete_passage_states(db, key)
     db.run(
         "update passage set receipt = null "
         f"where {db.own()} and document = ? and receipt is not null",
@@ -192,11 +192,11 @@ def delete_document_states(db: Database, key: int) -> None:
         (key, NEW),
     )
     if has_states:
-        _clear_before(db, key)
-    _delete_passage_states(db, key)
+        clear_before(db, key)
+    delete_passage_states(db, key)
 
 
-def _delete_passage_states(db: Database, key: int) -> None:
+def delete_passage_states(db: Database, key: int) -> None:
     db.run(
         "delete from receipt_revision "
         f"where {db.own()} and passage in "
@@ -207,22 +207,22 @@ def _delete_passage_states(db: Database, key: int) -> None:
 
 def count_undo_states(db: Database, is_unwanted: Callable[[str], bool]) -> int:
     """See Store.count_undo_states."""
-    documents, revisions = _undo_states(db, is_unwanted)
+    documents, revisions = undo_states(db, is_unwanted)
     return len(documents) + len(revisions)
 
 
 def delete_undo_states(db: Database, is_unwanted: Callable[[str], bool]) -> int:
     """See Store.delete_undo_states."""
-    documents, revisions = _undo_states(db, is_unwanted)
+    documents, revisions = undo_states(db, is_unwanted)
     for document in sorted(set(documents)):
-        _clear_before(db, document)
+        clear_before(db, document)
     db.run_many(
         f"delete from receipt_revision where {db.own()} and receipt = ? and passage = ?", revisions
     )
     return len(documents) + len(revisions)
 
 
-def _undo_states(
+def undo_states(
     db: Database, is_unwanted: Callable[[str], bool]
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """The documents with unwanted earlier states, and the receipts and passages with such states.
@@ -238,7 +238,7 @@ def _undo_states(
     return documents, revisions
 
 
-def _clear_before(db: Database, key: int) -> None:
+def clear_before(db: Database, key: int) -> None:
     """Leave imports of a document nothing to restore, except that one of them created it."""
     db.run(
         "update receipt_document set before = null "

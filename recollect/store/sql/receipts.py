@@ -23,7 +23,7 @@ def start_import(db: Database, path: str, job: str = "") -> Receipt:
     if job:
         rows = db.rows(f"select {_COLUMNS} from receipt where {db.own()} and job = ?", (job,))
         if rows:
-            return _decode(rows[0])
+            return decode(rows[0])
     now = datetime.now(UTC)
     id_: int = db.get(f"select coalesce(max(id), 0) + 1 from {db.own_rows('receipt')}")
     columns = ("id", "path", "started_at", "job")
@@ -38,30 +38,30 @@ def update_receipt(db: Database, receipt: Receipt) -> None:
         f"where {db.own()} and id = ? and undone_at is null",
         (
             micros(receipt.finished_at),
-            _encode_files(receipt),
+            encode_files(receipt),
             json.dumps(asdict(receipt.left_out)),
             receipt.id,
         ),
     )
 
 
-def _encode_files(receipt: Receipt) -> str:
+def encode_files(receipt: Receipt) -> str:
     return json.dumps([asdict(file) for file in receipt.files])
 
 
 def all_receipts(db: Database) -> list[Receipt]:
     rows = db.rows(f"select {_COLUMNS} from {db.own_rows('receipt')} order by id desc")
-    return [_decode(row) for row in rows]
+    return [decode(row) for row in rows]
 
 
-def _read_receipt(db: Database, id: int) -> Receipt:
+def read_receipt(db: Database, id: int) -> Receipt:
     rows = db.rows(f"select {_COLUMNS} from receipt where {db.own()} and id = ?", (id,))
     if not rows:
         raise NotFound(f"There is no import receipt {id}. `recollect import --list` shows them.")
-    return _decode(rows[0])
+    return decode(rows[0])
 
 
-def _decode(row: tuple[Any, ...]) -> Receipt:
+def decode(row: tuple[Any, ...]) -> Receipt:
     id_, path, started, finished, undone, files, left_out, job = row
     started_at = from_micros(started)
     assert started_at is not None
@@ -71,13 +71,13 @@ def _decode(row: tuple[Any, ...]) -> Receipt:
         started_at,
         from_micros(finished),
         from_micros(undone),
-        [_decode_file(file) for file in json.loads(files or "[]")],
+        [decode_file(file) for file in json.loads(files or "[]")],
         Counts(**json.loads(left_out or "{}")),
         job or "",
     )
 
 
-def _decode_file(file: Mapping[str, Any]) -> FileReceipt:
+def decode_file(file: Mapping[str, Any]) -> FileReceipt:
     return FileReceipt(
         file["name"],
         file["format"],
@@ -94,10 +94,10 @@ def _decode_file(file: Mapping[str, Any]) -> FileReceipt:
 
 def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     """See Store.undo_import."""
-    receipt = _read_receipt(db, id)
+    receipt = read_receipt(db, id)
     if receipt.undone_at is not None:
         raise InvalidInput(f"Import {id} was undone on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
-    _require_no_later_import(db, id)
+    require_no_later_import(db, id)
     rows = db.rows(
         "select r.document, d.kind, r.before from receipt_document r "
         f"join document d on d.key = r.document where {db.own('r', 'd')} and r.receipt = ? "
@@ -107,21 +107,21 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     db.run(f"delete from receipt_document where {db.own()} and receipt = ?", (id,))
     for document, kind, before in rows:
         if rewriting.is_rewritable(kind):
-            _undo_rewrite(db, document, before, index)
+            undo_rewrite(db, document, before, index)
         else:
-            _undo_merge(db, id, document, before, index)
-    receipt = _read_receipt(db, id)  # names of deleted documents have been removed from it
+            undo_merge(db, id, document, before, index)
+    receipt = read_receipt(db, id)  # names of deleted documents have been removed from it
     receipt.undone_at = datetime.now(UTC)
     for file in receipt.files:
         file.samples = {}  # they may be titles of conversations that are gone
     db.run(
         f"update receipt set undone_at = ?, files = ? where {db.own()} and id = ?",
-        (micros(receipt.undone_at), _encode_files(receipt), id),
+        (micros(receipt.undone_at), encode_files(receipt), id),
     )
     return receipt
 
 
-def _require_no_later_import(db: Database, id: int) -> None:
+def require_no_later_import(db: Database, id: int) -> None:
     """Raise Conflict if a later import contains documents of this one."""
     later: int | None = db.get(
         "select max(l.receipt) from receipt_document r "
@@ -130,29 +130,29 @@ def _require_no_later_import(db: Database, id: int) -> None:
         (id,),
     )
     if later is not None:
-        path = truncate(_read_receipt(db, later).path, 80)
+        path = truncate(read_receipt(db, later).path, 80)
         raise Conflict(
             f"Import {later} ({path}) contains conversations or items of import {id} as well. "
             f"Undo import {later} first."
         )
 
 
-def _undo_rewrite(db: Database, document: int, before: str | None, index: TextIndex) -> None:
+def undo_rewrite(db: Database, document: int, before: str | None, index: TextIndex) -> None:
     """Restore a whole document, unless the import or a person has left nothing to restore."""
     if before == receipt_states.NEW:
         changes.delete(db, document, index)
     elif before is not None:
         state = json.loads(before)
         receipt_states.restore_passages(db, index, document, state)
-        _restore_fields(db, document, state, index)
+        restore_fields(db, document, state, index)
         passages.increment_version(db, document)
 
 
-def _undo_merge(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> None:
+def undo_merge(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> None:
     """Remove the messages that an import added, and restore what it replaced."""
-    is_restored = _restore_passages(db, id, document, index)
+    is_restored = restore_passages(db, id, document, index)
     if before is not None:
-        _restore_fields(db, document, json.loads(before), index)
+        restore_fields(db, document, json.loads(before), index)
     rows = db.rows(
         f"select key from passage where {db.own()} and document = ? and receipt = ?",
         (document, id),
@@ -177,15 +177,13 @@ def _undo_merge(db: Database, id: int, document: int, before: str | None, index:
         passages.increment_version(db, document)
 
 
-def _restore_fields(
-    db: Database, document: int, state: Mapping[str, Any], index: TextIndex
-) -> None:
+def restore_fields(db: Database, document: int, state: Mapping[str, Any], index: TextIndex) -> None:
     """Restore the fields that an import changed."""
     restored = receipt_states.restore_fields(read_header(db, document), state)
     passages.update_document(db, document, document_row(restored), index)
 
 
-def _restore_passages(db: Database, id: int, document: int, index: TextIndex) -> bool:
+def restore_passages(db: Database, id: int, document: int, index: TextIndex) -> bool:
     """Restore the earlier texts of passages. True if any was restored."""
     revisions = db.rows(
         "select r.passage, r.before from receipt_revision r join passage p on p.key = r.passage "

@@ -84,7 +84,7 @@ class _Changes:
         self.added_rows = self.added_rows[:limit]
 
 
-def _compare(stored: Mapping[str, Sequence[Any]], rows: Rows) -> _Changes:
+def compare(stored: Mapping[str, Sequence[Any]], rows: Rows) -> _Changes:
     """Compare stored passages, by id, with the rows that shall be stored."""
     new_rows = {row[_ID]: row for row in rows}
     changes = _Changes(
@@ -118,8 +118,8 @@ def replace_passages(
     With a limit, at most that many passages in all are removed, changed or added. The next call
     continues.
     """
-    stored = _stored_passages(db, key)
-    changes = _compare(stored, rows)
+    stored = stored_passages(db, key)
+    changes = compare(stored, rows)
     result = Replacement(same=changes.same)
     if limit is not None:
         result.is_complete = changes.count <= limit
@@ -134,7 +134,7 @@ def replace_passages(
         passages.renumber(db, changes.positions)
         result.moved = bool(changes.positions)
     if changes.added_rows:
-        _add_passages(db, index, key, changes.added_rows, receipt, shared)
+        add_passages(db, index, key, changes.added_rows, receipt, shared)
         result.new = len(changes.added_rows)
     count = len(stored) - len(changes.removed_keys) + len(changes.added_rows)
     db.run(f"update document set passages = ? where {db.own()} and key = ?", (count, key))
@@ -142,7 +142,7 @@ def replace_passages(
     return result
 
 
-def _stored_passages(db: Database, document: int) -> dict[str, list[Any]]:
+def stored_passages(db: Database, document: int) -> dict[str, list[Any]]:
     """The key, digest, position and canonical flag of each passage, by its id."""
     rows = db.rows(
         "select id, key, digest, position, canonical from passage "
@@ -152,7 +152,7 @@ def _stored_passages(db: Database, document: int) -> dict[str, list[Any]]:
     return {id_: row for id_, *row in rows}
 
 
-def _add_passages(
+def add_passages(
     db: Database, index: TextIndex, key: int, rows: Rows, receipt: int | None, shared: bool
 ) -> None:
     last: int = db.get(

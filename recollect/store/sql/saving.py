@@ -50,14 +50,14 @@ def save(
     if not documents:
         return []
     if receipt is not None:
-        _require_active(db, receipt)
+        require_active(db, receipt)
     saver = _Saver(db, index, documents, receipt, index_ids)
     results = [saver.save(document, only_new) for document in documents]
     saver.flush()
     return results
 
 
-def _require_active(db: Database, receipt: int) -> None:
+def require_active(db: Database, receipt: int) -> None:
     """Raise ImportUndone if a running import was undone: nobody could undo what follows."""
     is_undone = db.get(
         f"select 1 from receipt where {db.own()} and id = ? and undone_at is not null", (receipt,)
@@ -137,7 +137,7 @@ class _Saver:
 
     def _find_used_ids(self, documents: Iterable[Document]) -> set[str]:
         """The preferred ids of the documents that other documents have already."""
-        ids = [identifier(id_) for document in documents for id_ in _preferred_ids(document)]
+        ids = [identifier(id_) for document in documents for id_ in preferred_ids(document)]
         members, value = self._db.in_list(ids)
         rows = self._db.rows(
             f"select id from document where {self._db.own()} and id in ({members})", (value,)
@@ -207,7 +207,7 @@ class _Saver:
 
     def _unused_id(self, document: Document) -> str:
         """The source's own id, or one with the source's name if another document has that id."""
-        preferred = _preferred_ids(document)
+        preferred = preferred_ids(document)
         numbered = (f"{preferred[-1]}#{n}" for n in count(2))
         for id_ in chain(preferred, numbered):
             # The preferred ids were looked up for all documents at once.
@@ -433,7 +433,7 @@ class _Saver:
             same=replacement.same,
             changed=replacement.changed,
             removed=replacement.removed,
-            document_changed=_differ(old_row, new_row),
+            document_changed=differ(old_row, new_row),
             repeated=min(repeated, replacement.same),
             created_earlier=is_own,
         )
@@ -448,11 +448,11 @@ class _Saver:
         return result
 
 
-def _differ(old_row: Mapping[str, Any], new_row: Mapping[str, Any]) -> bool:
+def differ(old_row: Mapping[str, Any], new_row: Mapping[str, Any]) -> bool:
     """Whether two rows of a document differ in a column that counts as a change."""
     return any(old_row[name] != new_row[name] for name in new_row if name not in _MINOR_COLUMNS)
 
 
-def _preferred_ids(document: Document) -> tuple[str, str]:
+def preferred_ids(document: Document) -> tuple[str, str]:
     id_ = document.id or document.source_id
     return id_, f"{document.source}:{id_}"

@@ -56,7 +56,7 @@ def resolve_senders(db: Database, filter: Filter) -> Filter:
     names = {
         *ROLES,
         *authors(db),
-        *_distinct_names(db, "passage", "role", IS_OTHER_ROLE),
+        *distinct_names(db, "passage", "role", IS_OTHER_ROLE),
     }
     senders = {fold(sender) for sender in filter.senders}
     spellings = {name for name in names if fold(name) in senders}
@@ -65,7 +65,7 @@ def resolve_senders(db: Database, filter: Filter) -> Filter:
 
 def authors(db: Database, limit: int | None = None) -> list[str]:
     """The names of all authors; none if there are more than `limit`."""
-    sql = _names_sql(db, "passage", "author", IS_AUTHOR)
+    sql = names_sql(db, "passage", "author", IS_AUTHOR)
     if limit is not None:
         sql = f"{sql} limit {limit + 1:d}"
     names = [name for (name,) in db.rows_once(sql)]
@@ -76,18 +76,18 @@ def authors(db: Database, limit: int | None = None) -> list[str]:
 
 def other_kinds(db: Database, filter: Filter) -> list[str]:
     """The kinds in the library that the filter excludes. All observations are hidden passages."""
-    kinds = _distinct_names(db, "document", "kind", "kind is not null")
+    kinds = distinct_names(db, "document", "kind", "kind is not null")
     excluded = {*filter.kinds}
     if not filter.hidden:
         excluded.add(OBSERVATION)
     return [kind for kind in kinds if kind not in excluded]
 
 
-def _distinct_names(db: Database, table: str, column: str, condition: str) -> list[str]:
-    return [name for (name,) in db.rows_once(_names_sql(db, table, column, condition))]
+def distinct_names(db: Database, table: str, column: str, condition: str) -> list[str]:
+    return [name for (name,) in db.rows_once(names_sql(db, table, column, condition))]
 
 
-def _names_sql(db: Database, table: str, column: str, condition: str) -> str:
+def names_sql(db: Database, table: str, column: str, condition: str) -> str:
     return _NAMES.format(own=db.own("t"), table=table, column=column, condition=condition)
 
 
@@ -166,13 +166,13 @@ def drop_common_kinds(db: Database, filter: Filter) -> tuple[Filter, list[int]]:
     """
     if not filter.kinds:
         return filter, []
-    others = _keys_of_kinds(db, other_kinds(db, filter))
-    if len(others) > MAX_LISTED_DOCUMENTS or len(others) >= len(_keys_of_kinds(db, filter.kinds)):
+    others = keys_of_kinds(db, other_kinds(db, filter))
+    if len(others) > MAX_LISTED_DOCUMENTS or len(others) >= len(keys_of_kinds(db, filter.kinds)):
         return filter, []
     return replace(filter, kinds=()), others
 
 
-def _keys_of_kinds(db: Database, kinds: Sequence[str]) -> list[int]:
+def keys_of_kinds(db: Database, kinds: Sequence[str]) -> list[int]:
     """The keys of documents of these kinds, at most one more than `MAX_LISTED_DOCUMENTS`."""
     if not kinds:
         return []

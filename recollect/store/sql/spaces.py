@@ -81,7 +81,7 @@ def clear_dropped(db: Database) -> bool:
 _HEAD = f"p.key, {INDEXED_TITLE}, p.author"
 
 
-def _queued(db: Database) -> str:
+def queued(db: Database) -> str:
     return f"""from unembedded q where {db.own("q")} and q.space = ? and q.passage <= ?
       and exists (select 1 from passage p where {db.own("p")} and p.key = q.passage)"""
 
@@ -93,7 +93,7 @@ def unembedded(
     last: int = db.get(f"select done from space where {db.own()} and id = ?", (space.id,)) or 0
     rows = db.rows(
         f"""select {_HEAD}, {content}, coalesce(u.mark, 0)
-        from (select q.passage as key {_queued(db)}
+        from (select q.passage as key {queued(db)}
           union all select key from
             (select key from passage where {db.own()} and key > ? order by key limit ?) n
           limit ?) k
@@ -105,7 +105,7 @@ def unembedded(
     if not rows:
         return [], 0
     total: int = db.get(
-        f"select (select count(*) {_queued(db)}) "
+        f"select (select count(*) {queued(db)}) "
         f"+ (select passage from {db.own_rows('last_key')}) - ?",
         (space.id, last, last),
     )
@@ -141,7 +141,7 @@ def queue(db: Database, space: Space, passages: Sequence[int]) -> None:
     db.queue_passages(space.id, [key for (key,) in rows])
 
 
-def _orphans(db: Database) -> str:
+def orphans(db: Database) -> str:
     return (
         f"from unembedded where {db.own()} and not exists "
         f"(select 1 from passage p where {db.own('p')} and p.key = unembedded.passage)"
@@ -150,12 +150,12 @@ def _orphans(db: Database) -> str:
 
 def count_orphans(db: Database) -> int:
     """How many entries of the embedding queue name a passage that does not exist."""
-    count: int = db.get(f"select count(*) {_orphans(db)}")
+    count: int = db.get(f"select count(*) {orphans(db)}")
     return count
 
 
 def remove_orphans(db: Database) -> None:
-    db.run(f"delete {_orphans(db)}")
+    db.run(f"delete {orphans(db)}")
 
 
 # -- vectors ---

@@ -95,7 +95,7 @@ def count_passages(
         )
         for owner, row in passages
     )
-    return _tally(features)
+    return tally(features)
 
 
 def remove_passages(db: Database, keys: Sequence[int]) -> None:
@@ -120,7 +120,7 @@ def remove_passages(db: Database, keys: Sequence[int]) -> None:
         )
         for *owner, type_, role, model, tool, created_at, length in rows
     )
-    counts = _tally(features)
+    counts = tally(features)
     db.add_counts({key: -count for key, count in counts.items()})
     db.run(f"delete from tally where {db.own()} and count = 0")
 
@@ -146,8 +146,8 @@ def recount(db: Database) -> None:
     set_marker(db, COUNTS, VERSION)
     if not db.get(f"select exists (select 1 from passage where {db.own()})"):
         return
-    role = _short("coalesce(p.role, 'unknown')")
-    day, time = _floor_day("p.created_at")
+    role = short("coalesce(p.role, 'unknown')")
+    day, time = floor_day("p.created_at")
     by_people = (
         "from passage p join document d on d.key = p.document "
         f"where {db.own('p', 'd')} and {_BY_PEOPLE}"
@@ -157,14 +157,14 @@ def recount(db: Database) -> None:
         f"select 'role', {role}, count(*) from passage p "
         "join document d on d.key = p.document "
         f"where {db.own('p', 'd')} and d.kind = '{CONVERSATION}' group by 2",
-        f"select 'model', {_short('model')}, count(*) from passage "
+        f"select 'model', {short('model')}, count(*) from passage "
         f"where {db.own()} and model is not null group by 2",
-        f"select 'tool', {_short('tool')}, count(*) from passage "
+        f"select 'tool', {short('tool')}, count(*) from passage "
         f"where {db.own()} and tool is not null and type <> 'tool_result' group by 2",
         f"select 'day', cast({day} as text), count(*) {dated}",
         f"select 'hour', cast({time} / {_HOUR} as text), count(*) {dated}",
-        f"select 'source', {_short('d.source')}, count(*) {by_people} group by 2",
-        f"select 'project', {_short('d.project')}, count(*) {by_people} group by 2",
+        f"select 'source', {short('d.source')}, count(*) {by_people} group by 2",
+        f"select 'project', {short('d.project')}, count(*) {by_people} group by 2",
         "select 'long', '', count(*) from passage "
         f"where {db.own()} and length(content) > {LIMITS.indexed_characters}",
     ):
@@ -172,11 +172,11 @@ def recount(db: Database) -> None:
         db.add_counts({(name, value): count for name, value, count in rows if count})
 
 
-def _short(column: str) -> str:
+def short(column: str) -> str:
     return f"substr({column}, 1, {_LONGEST_NAME})"
 
 
-def _floor_day(column: str) -> tuple[str, str]:
+def floor_day(column: str) -> tuple[str, str]:
     """The day of a time as SQL, and the microseconds since its beginning."""
     # Division truncates, so it does not round times before 1970 down.
     time = f"(({column} % {_DAY}) + {_DAY}) % {_DAY}"
@@ -189,19 +189,19 @@ def _hour(created_at: int | None) -> int | None:
     return created_at // _HOUR
 
 
-def _tally(passages: Mapping[tuple[Any, ...], int]) -> dict[tuple[str, str], int]:
+def tally(passages: Mapping[tuple[Any, ...], int]) -> dict[tuple[str, str], int]:
     """Count passages by name and value, given how many have the same `_Features`."""
     counts: Counter[tuple[str, str]] = Counter()
     for values, count in passages.items():
-        for name, value in _counted_values(_Features(*values)):
+        for name, value in counted_values(_Features(*values)):
             counts[name, value[:_LONGEST_NAME]] += count
     return counts
 
 
-def _counted_values(passage: _Features) -> Iterator[tuple[str, str]]:
+def counted_values(passage: _Features) -> Iterator[tuple[str, str]]:
     """The names and values under which a passage counts."""
     if passage.owner.kind == CONVERSATION:
-        yield "role", _role_name(passage.role)
+        yield "role", role_name(passage.role)
     if passage.model is not None:
         yield "model", passage.model
     if passage.tool is not None and passage.type != "tool_result":
@@ -216,26 +216,26 @@ def _counted_values(passage: _Features) -> Iterator[tuple[str, str]]:
         yield "long", ""
 
 
-def _role_name(role: str | None) -> str:
+def role_name(role: str | None) -> str:
     if role is None:
         return "unknown"
     return role
 
 
-def _stored_counts(db: Database, name: str) -> list[tuple[str, int]]:
+def stored_counts(db: Database, name: str) -> list[tuple[str, int]]:
     """The values that are counted under a name, most frequent first."""
     rows = db.rows(f"select value, count from tally where {db.own()} and name = ?", (name,))
-    return _largest(dict(rows))
+    return largest(dict(rows))
 
 
-def _stored_numbers(db: Database, name: str) -> list[tuple[int, int]]:
+def stored_numbers(db: Database, name: str) -> list[tuple[int, int]]:
     """The same for values that are numbers, in their order."""
-    return sorted((int(value), count) for value, count in _stored_counts(db, name))
+    return sorted((int(value), count) for value, count in stored_counts(db, name))
 
 
 def long_passages(db: Database) -> int:
     """The number of passages that are too long to be indexed as a whole."""
-    return sum(count for _, count in _stored_counts(db, "long"))
+    return sum(count for _, count in stored_counts(db, "long"))
 
 
 # -- counts of a library ---
@@ -247,7 +247,7 @@ def library_counts(db: Database) -> dict[str, object]:
     sources: Counter[str] = Counter()
     projects: Counter[str] = Counter()
     messages = 0
-    for kind, source, project, documents, count in _document_counts(db):
+    for kind, source, project, documents, count in document_counts(db):
         if kind not in KINDS:  # observations are derived
             continue
         kinds[kind] += documents
@@ -264,10 +264,10 @@ def library_counts(db: Database) -> dict[str, object]:
         "characters": kinds[CHARACTER],
         "prompts": kinds[PROMPT],
         "alternates": db.get(f"select count(*) from passage where {db.own()} and not canonical"),
-        "sources": dict(_largest(sources)),
-        "projects": dict(_largest(projects)[:100]),
-        "roles": dict(_stored_counts(db, "role")),
-        "models": dict(_stored_counts(db, "model")[:100]),
+        "sources": dict(largest(sources)),
+        "projects": dict(largest(projects)[:100]),
+        "roles": dict(stored_counts(db, "role")),
+        "models": dict(stored_counts(db, "model")[:100]),
         "first": iso(from_micros(db.get(f"select min(created_at) from {passages}"))),
         "last": iso(from_micros(db.get(f"select max(created_at) from {passages}"))),
         "imports": db.get(f"select count(*) from receipt where {db.own()} and undone_at is null"),
@@ -275,7 +275,7 @@ def library_counts(db: Database) -> dict[str, object]:
     }
 
 
-def _document_counts(db: Database) -> list[tuple[str, str, str, int, int]]:
+def document_counts(db: Database) -> list[tuple[str, str, str, int, int]]:
     """The numbers of documents and of their passages, by kind, source and project."""
     rows = db.rows(
         "select kind, source, project, count(*), sum(passages) "
@@ -286,7 +286,7 @@ def _document_counts(db: Database) -> list[tuple[str, str, str, int, int]]:
     ]
 
 
-def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+def largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """The names with the largest counts first. Equal counts are in the order of their names."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
@@ -305,13 +305,13 @@ def facet_names(db: Database, facet: str, text: str, kinds: Sequence[str]) -> li
         )
         counts = dict(rows)
     else:
-        sources, projects = _count_origins(db, kinds)
+        sources, projects = count_origins(db, kinds)
         counts = {"sources": sources, "projects": projects}[facet]
     part = fold(text)
-    return [(name, count) for name, count in _largest(counts) if part in fold(name)]
+    return [(name, count) for name, count in largest(counts) if part in fold(name)]
 
 
-def _count_origins(db: Database, kinds: Sequence[str]) -> tuple[Counter[str], Counter[str]]:
+def count_origins(db: Database, kinds: Sequence[str]) -> tuple[Counter[str], Counter[str]]:
     """The numbers of documents of these kinds, by source and by project."""
     sources: Counter[str] = Counter()
     projects: Counter[str] = Counter()
@@ -330,10 +330,10 @@ def _count_origins(db: Database, kinds: Sequence[str]) -> tuple[Counter[str], Co
 def activity(db: Database) -> Activity:
     """See Store.activity."""
     return Activity(
-        days=_stored_numbers(db, "day"),
-        hours=_stored_numbers(db, "hour"),
-        sources=_stored_counts(db, "source")[:_MAX_NAMES],
-        projects=_stored_counts(db, "project")[:_MAX_NAMES],
-        models=_stored_counts(db, "model")[:_MAX_NAMES],
-        tools=_stored_counts(db, "tool")[:_MAX_NAMES],
+        days=stored_numbers(db, "day"),
+        hours=stored_numbers(db, "hour"),
+        sources=stored_counts(db, "source")[:_MAX_NAMES],
+        projects=stored_counts(db, "project")[:_MAX_NAMES],
+        models=stored_counts(db, "model")[:_MAX_NAMES],
+        tools=stored_counts(db, "tool")[:_MAX_NAMES],
     )

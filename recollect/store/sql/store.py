@@ -181,7 +181,7 @@ class SqlStore(Store, Generic[Connection]):
                 results = forgetting.save_remembered(db, index, documents, receipt, index_ids)
             else:
                 results = saving.save(db, index, documents, receipt, index_ids, only_new)
-            if _has_removed_text(results):
+            if has_removed_text(results):
                 self._request_purge(db)
             return results
 
@@ -189,7 +189,7 @@ class SqlStore(Store, Generic[Connection]):
         # During an import, this is done once at its end.
         if receipt is None:
             self._complete_vocabulary()
-        self._purge_if(_has_removed_text(results))
+        self._purge_if(has_removed_text(results))
         return results
 
     def rewrite(
@@ -645,7 +645,7 @@ class SqlStore(Store, Generic[Connection]):
         return self._read(statistics.activity)
 
 
-def _has_removed_text(results: Sequence[SaveResult]) -> bool:
+def has_removed_text(results: Sequence[SaveResult]) -> bool:
     return any(result.removed for result in results)
 
 

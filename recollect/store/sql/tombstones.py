@@ -21,14 +21,14 @@ Tombstone = tuple[int, int]
 _NAMES_PER_QUERY = 10_000
 
 
-def _tombstone(*parts: str) -> Tombstone:
+def tombstone(*parts: str) -> Tombstone:
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
     number = int.from_bytes(blake2b(text, digest_size=16).digest(), "big")
     return number >> 65, (number >> 1) & ((1 << 63) - 1)
 
 
 def document_tombstone(document: Document) -> Tombstone:
-    return _tombstone("document", identifier(document.source), identifier(document.source_id))
+    return tombstone("document", identifier(document.source), identifier(document.source_id))
 
 
 def passage_tombstone(document: Document, id: str, is_shared: bool) -> Tombstone:
@@ -37,17 +37,17 @@ def passage_tombstone(document: Document, id: str, is_shared: bool) -> Tombstone
     if is_shared:
         scope = ""
     kind = "passage in source" if is_shared else "passage in document"
-    return _tombstone(kind, identifier(document.source), scope, identifier(id))
+    return tombstone(kind, identifier(document.source), scope, identifier(id))
 
 
 def title_tombstone(document: Document) -> Tombstone:
-    return _tombstone(
+    return tombstone(
         "title", identifier(document.source), identifier(document.source_id), document.title
     )
 
 
 def metadata_tombstone(document: Document, key: str) -> Tombstone:
-    return _tombstone("metadata", identifier(document.source), identifier(document.source_id), key)
+    return tombstone("metadata", identifier(document.source), identifier(document.source_id), key)
 
 
 # -- storing ---

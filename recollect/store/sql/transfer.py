@@ -103,10 +103,10 @@ class Table(NamedTuple):
         indexes = [columns.index(name) for name in self.flags if name in columns]
         if not indexes:
             return rows
-        return [_with_flags(row, indexes) for row in rows]
+        return [with_flags(row, indexes) for row in rows]
 
 
-def _with_flags(row: Row, indexes: list[int]) -> Row:
+def with_flags(row: Row, indexes: list[int]) -> Row:
     values = list(row)
     for n in indexes:
         values[n] = bool(values[n])
@@ -171,7 +171,7 @@ def export_batches(db: Database, receive: Callable[[Batch], None] | None = None)
         digest.update(table.name.encode() + b"\n")
         after, is_last = table.start, False
         while not is_last:
-            batch = _read_batch(db, table, after, last_key)
+            batch = read_batch(db, table, after, last_key)
             for row in batch.rows:
                 digest.update(
                     orjson.dumps(row, default=bytes.hex, option=orjson.OPT_APPEND_NEWLINE)
@@ -193,7 +193,7 @@ def export_batches(db: Database, receive: Callable[[Batch], None] | None = None)
     )
 
 
-def _read_batch(db: Database, table: Table, after: tuple[int, ...], last_key: int) -> Batch:
+def read_batch(db: Database, table: Table, after: tuple[int, ...], last_key: int) -> Batch:
     """The next rows of a table. `last_key` is the highest key that a passage ever had."""
     rows: list[Row] = []
     characters = 0
@@ -230,9 +230,9 @@ class Import(NamedTuple):
 
 def import_batch(db: Database, batch: Batch, index: TextIndex) -> Import:
     """See Store.import_batch."""
-    _mark_moving(db)
+    mark_moving(db)
     table = TABLES[batch.table]
-    has_removed = _delete_unexpected(db, table, batch, index)
+    has_removed = delete_unexpected(db, table, batch, index)
     end = batch.end(len(table.key))
     stored = {
         table.key_of(row): row for row in table.rows(db, batch.after, len(batch.rows) + 1, end)
@@ -246,15 +246,15 @@ def import_batch(db: Database, batch: Batch, index: TextIndex) -> Import:
         elif stored_row != row:
             has_removed = True
             if table.identity(stored_row) != table.identity(row):
-                _delete(db, table, [table.key_of(row)], index)
+                delete(db, table, [table.key_of(row)], index)
                 new.append(row)
                 continue
-            correction = correction or _describe(db, table, row)
-            _replace(db, table, row, index)
+            correction = correction or describe(db, table, row)
+            replace(db, table, row, index)
     if new:
         if table.name == "document":
-            has_removed |= _delete_namesakes(db, new, index)
-        _add(db, table, new, index)
+            has_removed |= delete_namesakes(db, new, index)
+        add(db, table, new, index)
     if batch.highest_key:
         db.run(
             f"update last_key set passage = ? where {db.own()} and passage < ?",
@@ -263,7 +263,7 @@ def import_batch(db: Database, batch: Batch, index: TextIndex) -> Import:
     return Import(correction, has_removed)
 
 
-def _delete_unexpected(db: Database, table: Table, batch: Batch, index: TextIndex) -> bool:
+def delete_unexpected(db: Database, table: Table, batch: Batch, index: TextIndex) -> bool:
     """Delete the rows in the range of a batch that it does not contain."""
     keys = {table.key_of(row) for row in batch.rows}
     end = batch.end(len(table.key))
@@ -272,14 +272,14 @@ def _delete_unexpected(db: Database, table: Table, batch: Batch, index: TextInde
         stored = table.rows(db, after, _KEYS_PER_QUERY, end, table.key)
         unexpected = [key for key in stored if key not in keys]
         if unexpected:
-            _delete(db, table, unexpected, index)
+            delete(db, table, unexpected, index)
             has_deleted = True
         if len(stored) < _KEYS_PER_QUERY:
             return has_deleted
         after = stored[-1]
 
 
-def _delete_namesakes(db: Database, rows: list[Row], index: TextIndex) -> bool:
+def delete_namesakes(db: Database, rows: list[Row], index: TextIndex) -> bool:
     """Delete documents that have the names of new ones, and another key: they are outdated."""
     columns = TABLES["document"].columns
     names = [columns.index(name) for name in ("id", "source", "source_id")]
@@ -301,11 +301,11 @@ def _delete_namesakes(db: Database, rows: list[Row], index: TextIndex) -> bool:
         if id_ in ids or (source, source_id) in source_ids
     ]
     if keys:
-        _delete(db, TABLES["document"], keys, index)
+        delete(db, TABLES["document"], keys, index)
     return bool(keys)
 
 
-def _delete(db: Database, table: Table, keys: Sequence[Row], index: TextIndex) -> None:
+def delete(db: Database, table: Table, keys: Sequence[Row], index: TextIndex) -> None:
     """Delete rows by their keys, with everything derived from them."""
     if table.name == "document":
         members, value = db.in_list([key for (key,) in keys])
@@ -320,7 +320,7 @@ def _delete(db: Database, table: Table, keys: Sequence[Row], index: TextIndex) -
     db.run_many(f"delete from {table.name} where {db.own()} and {conditions}", keys)
 
 
-def _mark_moving(db: Database) -> None:
+def mark_moving(db: Database) -> None:
     """Mark a new library as one that another is being moved into, and close it to others."""
     state = get_marker(db, MOVING)
     if state is None:
@@ -343,7 +343,7 @@ def _mark_moving(db: Database) -> None:
         set_marker(db, MOVING, ARRIVING)
 
 
-def _describe(db: Database, table: Table, row: Row) -> str:
+def describe(db: Database, table: Table, row: Row) -> str:
     """A name for a row in messages."""
     values = dict(zip(table.columns, row, strict=True))
     match table.name:
@@ -363,25 +363,25 @@ def _describe(db: Database, table: Table, row: Row) -> str:
     return f"conversation {id_!r}"
 
 
-def _add(db: Database, table: Table, rows: list[Row], index: TextIndex) -> None:
+def add(db: Database, table: Table, rows: list[Row], index: TextIndex) -> None:
     match table.name:
         case "document":
-            documents = [_with_derived_columns(db, table, row) for row in rows]
+            documents = [with_derived_columns(db, table, row) for row in rows]
             values = [tuple(document.values()) for document in documents]
             db.insert("document", tuple(documents[0]), values)
         case "passage":
             passages.insert_passages(db, rows)
-            index.add(_index_rows(db, rows))
+            index.add(index_rows(db, rows))
         case _:
             db.insert(table.name, table.columns, rows)
 
 
-def _with_derived_columns(db: Database, table: Table, row: Row) -> dict[str, Any]:
+def with_derived_columns(db: Database, table: Table, row: Row) -> dict[str, Any]:
     values = dict(zip(table.columns, row, strict=True))
     return values | db.derived_columns(values)
 
 
-def _index_rows(db: Database, rows: list[Row]) -> list[IndexRow]:
+def index_rows(db: Database, rows: list[Row]) -> list[IndexRow]:
     members, value = db.in_list(sorted({row[1] for row in rows}))
     titles: Mapping[int, str] = dict(
         db.rows(
@@ -393,10 +393,10 @@ def _index_rows(db: Database, rows: list[Row]) -> list[IndexRow]:
     return [(row[0], titles.get(row[0], ""), row[-1]) for row in rows]
 
 
-def _replace(db: Database, table: Table, row: Row, index: TextIndex) -> None:
+def replace(db: Database, table: Table, row: Row, index: TextIndex) -> None:
     match table.name:
         case "document":
-            _replace_document(db, _with_derived_columns(db, table, row), index)
+            replace_document(db, with_derived_columns(db, table, row), index)
         case "passage":
             key, _, receipt, shared, *rest = row
             passages.replace_passage(db, key, tuple(rest), index)
@@ -405,16 +405,16 @@ def _replace(db: Database, table: Table, row: Row, index: TextIndex) -> None:
                 (receipt, shared, key),
             )
         case _:
-            _update(db, table, dict(zip(table.columns, row, strict=True)))
+            update(db, table, dict(zip(table.columns, row, strict=True)))
 
 
-def _replace_document(db: Database, values: dict[str, Any], index: TextIndex) -> None:
+def replace_document(db: Database, values: dict[str, Any], index: TextIndex) -> None:
     """Update a document, and the index: its title is indexed with its opening passage."""
     opening = db.get(f"select opening from document where {db.own()} and key = ?", (values["key"],))
     openings = [key for key in {opening, values["opening"]} if key is not None]
     project = db.get(f"select project from document where {db.own()} and key = ?", (values["key"],))
     before = list(passages.index_rows(db, openings))
-    _update(db, TABLES["document"], values)
+    update(db, TABLES["document"], values)
     if values["project"] != project:
         statistics.move_messages(db, values["key"], project, values["project"])
     after = list(passages.index_rows(db, openings))
@@ -423,7 +423,7 @@ def _replace_document(db: Database, values: dict[str, Any], index: TextIndex) ->
         db.mark_outdated([key for key, _, _ in after])
 
 
-def _update(db: Database, table: Table, values: dict[str, Any]) -> None:
+def update(db: Database, table: Table, values: dict[str, Any]) -> None:
     changes = {name: value for name, value in values.items() if name not in table.key}
     assignments = ", ".join(f"{name} = ?" for name in changes)
     conditions = " and ".join(f"{name} = ?" for name in table.key)
@@ -478,14 +478,14 @@ def fingerprints(db: Database, deadline: float | None = None) -> dict[Block, byt
     """A hash of each block. Raises StoreBusy at the deadline, a time of the monotonic clock."""
     hashes: dict[Block, bytes] = {}
     for table in TABLES.values():
-        blocks = groupby(_scan(db, table, deadline), table.block_of)
+        blocks = groupby(scan(db, table, deadline), table.block_of)
         for number, rows in blocks:
             data = orjson.dumps(list(rows), default=bytes.hex)
             hashes[table.name, number] = blake2b(data, digest_size=16).digest()
     return hashes
 
 
-def _scan(db: Database, table: Table, deadline: float | None) -> Iterator[Row]:
+def scan(db: Database, table: Table, deadline: float | None) -> Iterator[Row]:
     """The rows of a table, with the columns that tell whether they differ."""
     after, is_last = table.start, False
     while not is_last:

@@ -54,7 +54,7 @@ def edit(
     """See Store.edit. Returns the change, and whether it removed any text."""
     key = key_of(db, id)
     stored = read_header(db, key)
-    document = _apply(stored, edit)
+    document = apply(stored, edit)
     if document == stored and until is not None:
         return None, False
     document = replace(document, metadata=mark_edited_fields(stored, document))
@@ -65,15 +65,15 @@ def edit(
     elif date is not None:
         date += _TICK
     document = replace(document, updated_at=date)
-    _write(db, key, stored, document, index)
-    has_removed = _has_removed_text(stored, document)
+    write(db, key, stored, document, index)
+    has_removed = has_removed_text(stored, document)
     if until is None:
         return None, has_removed
-    state = {"before": _fields(stored), "after": _fields(document)}
-    return _log(db, edit.action, document, state, until), has_removed
+    state = {"before": fields(stored), "after": fields(document)}
+    return log(db, edit.action, document, state, until), has_removed
 
 
-def _has_removed_text(before: Document, after: Document) -> bool:
+def has_removed_text(before: Document, after: Document) -> bool:
     """Whether a title, project or value of the metadata is gone, not only added."""
     if before.title not in ("", after.title) or before.project != after.project:
         return True
@@ -86,13 +86,13 @@ def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
     document = read(db, key)
     state = json.loads(dump_state(document)) | {_IMPORTS: read_imports(db, key)}
     changes.delete(db, key, index)
-    return _log(db, DELETE, document, state, until)
+    return log(db, DELETE, document, state, until)
 
 
-def _apply(document: Document, edit: Edit) -> Document:
+def apply(document: Document, edit: Edit) -> Document:
     metadata = dict(document.metadata)
     if edit.add_tags or edit.remove_tags:
-        tags = _edit_tags(_tags(metadata), edit.add_tags, edit.remove_tags)
+        tags = edit_tags(_tags(metadata), edit.add_tags, edit.remove_tags)
         metadata.pop("tags", None)
         if tags:
             metadata["tags"] = tags
@@ -116,7 +116,7 @@ def _tags(metadata: Mapping[str, Json]) -> list[str]:
     return [tag for tag in tags if isinstance(tag, str)]
 
 
-def _edit_tags(tags: list[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
+def edit_tags(tags: list[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
     """The tags without some and with others. Case does not matter."""
     unwanted = {fold(tag) for tag in removed}
     remaining = {fold(tag): tag for tag in tags if fold(tag) not in unwanted}
@@ -125,7 +125,7 @@ def _edit_tags(tags: list[str], added: Iterable[str], removed: Iterable[str]) ->
     return list(remaining.values())
 
 
-def _fields(document: Document) -> dict[str, Json]:
+def fields(document: Document) -> dict[str, Json]:
     return {
         "title": document.title,
         "tags": _tags(document.metadata),
@@ -135,9 +135,9 @@ def _fields(document: Document) -> dict[str, Json]:
     }
 
 
-def _write(db: Database, key: int, stored: Document, document: Document, index: TextIndex) -> None:
+def write(db: Database, key: int, stored: Document, document: Document, index: TextIndex) -> None:
     passage_sql.update_document(db, key, document_row(document), index)
-    if _observed_fields(document) == _observed_fields(stored):
+    if observed_fields(document) == observed_fields(stored):
         db.run(
             "update document set version = version + 1, observed = "
             "case when observed = version then version + 1 "
@@ -152,7 +152,7 @@ def _write(db: Database, key: int, stored: Document, document: Document, index: 
         changes.delete_observations(db, key, index)  # they quote the title
 
 
-def _observed_fields(document: Document) -> Json:
+def observed_fields(document: Document) -> Json:
     """What observations depend on. Tags and pins do not change what was observed."""
     metadata = {k: v for k, v in document.metadata.items() if k not in _NOT_OBSERVED}
     return [document.title, document.project, metadata]
@@ -161,7 +161,7 @@ def _observed_fields(document: Document) -> Json:
 # -- the log ---
 
 
-def _log(db: Database, action: str, document: Document, state: Json, until: datetime) -> Change:
+def log(db: Database, action: str, document: Document, state: Json, until: datetime) -> Change:
     number = (get_marker(db, _NUMBER) or 0) + 1
     set_marker(db, _NUMBER, number)
     now = datetime.now(UTC)
@@ -189,10 +189,10 @@ def undo_log(db: Database, now: datetime) -> list[Change]:
         f"select {_COLUMNS} from undo where {db.own()} and expires_at > ? order by number desc",
         (micros(now),),
     )
-    return [_decode(row) for row in rows]
+    return [decode(row) for row in rows]
 
 
-def _read_state(db: Database, number: int) -> dict[str, Json]:
+def read_state(db: Database, number: int) -> dict[str, Json]:
     text = db.get(f"select state from undo where {db.own()} and number = ?", (number,))
     if text is None:
         raise missing_change(number)
@@ -205,23 +205,23 @@ def revert(db: Database, number: int, index: TextIndex) -> Change:
     rows = db.rows(f"select {_COLUMNS} from undo where {db.own()} and number = ?", (number,))
     if not rows:
         raise missing_change(number)
-    change = _decode(rows[0])
-    state = _read_state(db, number)
+    change = decode(rows[0])
+    state = read_state(db, number)
     if change.action == DELETE:
         document = load_document(state)
-        _put_back(db, document, index)
+        put_back(db, document, index)
         restore_imports(db, document.source, document.source_id, state[_IMPORTS])
     else:
         key = key_of(db, change.id)
         stored = read_header(db, key)
-        document = _restore(stored, state["before"], state["after"])
+        document = restore(stored, state["before"], state["after"])
         if document != stored:
-            _write(db, key, stored, document, index)
+            write(db, key, stored, document, index)
     db.run(f"delete from undo where {db.own()} and number = ?", (number,))
     return change
 
 
-def _put_back(db: Database, document: Document, index: TextIndex) -> None:
+def put_back(db: Database, document: Document, index: TextIndex) -> None:
     """Save a deleted document again. Raises Conflict if the library has another version of it."""
     key = db.get(
         f"select key from document where {db.own()} and source = ? and source_id = ?",
@@ -237,7 +237,7 @@ def _put_back(db: Database, document: Document, index: TextIndex) -> None:
         )
 
 
-def _restore(document: Document, before: Mapping[str, Json], after: Mapping[str, Json]) -> Document:
+def restore(document: Document, before: Mapping[str, Json], after: Mapping[str, Json]) -> Document:
     """The document without one change. Later changes of its other fields stay."""
     restored = Edit("undo")
     if before["title"] != after["title"]:
@@ -251,7 +251,7 @@ def _restore(document: Document, before: Mapping[str, Json], after: Mapping[str,
         restored = replace(restored, pinned=before["pinned"])
     added = tuple(tag for tag in after["tags"] if tag not in before["tags"])
     removed = tuple(tag for tag in before["tags"] if tag not in after["tags"])
-    document = _apply(document, replace(restored, add_tags=removed, remove_tags=added))
+    document = apply(document, replace(restored, add_tags=removed, remove_tags=added))
     first_edited = set(after.get("edited", ())) - set(before.get("edited", ()))
     if _tags(document.metadata) != before["tags"]:
         first_edited.discard("tags")
@@ -265,7 +265,7 @@ def _restore(document: Document, before: Mapping[str, Json], after: Mapping[str,
     return replace(document, metadata=metadata, updated_at=date)
 
 
-def _decode(row: tuple[Any, ...]) -> Change:
+def decode(row: tuple[Any, ...]) -> Change:
     number, action, document, title, changed_at, expires_at = row
     start, end = from_micros(changed_at), from_micros(expires_at)
     assert start is not None and end is not None
@@ -274,19 +274,19 @@ def _decode(row: tuple[Any, ...]) -> Change:
 
 def has_entries(db: Database, until: datetime | None) -> bool:
     """Whether there are entries that expire until then, or any."""
-    where, values = _expired(db, until)
+    where, values = expired(db, until)
     return db.get(f"select 1 from undo where {where} limit 1", values) is not None
 
 
 def clear(db: Database, until: datetime | None) -> int:
     """Delete the entries that expire until then, or all. Returns their number."""
-    where, values = _expired(db, until)
+    where, values = expired(db, until)
     count: int = db.get(f"select count(*) from undo where {where}", values)
     db.run(f"delete from undo where {where}", values)
     return count
 
 
-def _expired(db: Database, until: datetime | None) -> tuple[str, list[Any]]:
+def expired(db: Database, until: datetime | None) -> tuple[str, list[Any]]:
     if until is None:
         return db.own(), []
     return f"{db.own()} and expires_at <= ?", [micros(until)]

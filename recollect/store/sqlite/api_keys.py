@@ -87,7 +87,7 @@ class SqliteKeys(ApiKeys):
             return
 
         def work(db: Connection) -> None:
-            _hide(self._path)
+            hide(self._path)
             with db:
                 db.execute(_SCHEMA)  # the file may be empty
                 insert_key(db, key)
@@ -158,8 +158,8 @@ class SqliteKeys(ApiKeys):
         create_private_folder(self._path.parent)
         draft = self._path.with_name(f"{self._path.name}.{secrets.token_hex(8)}")
         try:
-            _write_draft(draft, key)
-            return _move_into_place(draft, self._path)
+            write_draft(draft, key)
+            return move_into_place(draft, self._path)
         except apsw.FullError as error:
             raise translate_error(error, self._path) from error
         except (apsw.Error, OSError) as error:
@@ -194,7 +194,7 @@ class SqliteKeys(ApiKeys):
         if self._db is None or self._file != file:
             self._close()
             self._db, self._file = self._connect(), file
-        if not accepts_empty and not _has_keys(self._db):
+        if not accepts_empty and not has_keys(self._db):
             self._close()
             raise self._unavailable(
                 f"{self._path.name} is empty",
@@ -230,16 +230,16 @@ class SqliteKeys(ApiKeys):
         return KeysUnavailable(str(self._path.parent), reason, advice)
 
 
-def _has_keys(db: Connection) -> bool:
+def has_keys(db: Connection) -> bool:
     """Whether this is a database with keys. A file that was never written to has no tables."""
     statement = "select exists (select 1 from sqlite_schema where name = 'api_key')"
     return bool(db.get(statement))
 
 
-def _write_draft(draft: Path, key: ApiKey | None) -> None:
+def write_draft(draft: Path, key: ApiKey | None) -> None:
     db = connect(draft)
     try:
-        _hide(draft)
+        hide(draft)
         with db:
             db.execute(_SCHEMA)
             if key is not None:
@@ -248,14 +248,14 @@ def _write_draft(draft: Path, key: ApiKey | None) -> None:
         db.close()
 
 
-def _hide(path: Path) -> None:
+def hide(path: Path) -> None:
     """Only the owner may read the keys."""
     with suppress(PermissionError):  # the file belongs to somebody else, who decides
         # By name: closing a file descriptor would drop SQLite's locks.
         os.chmod(path, 0o600)  # noqa: PTH101
 
 
-def _move_into_place(draft: Path, path: Path) -> bool:
+def move_into_place(draft: Path, path: Path) -> bool:
     """Returns False if another process was faster. Its file is not replaced."""
     try:
         path.hardlink_to(draft)

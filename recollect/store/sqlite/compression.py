@@ -100,7 +100,7 @@ def ranges_of_ids(prefix: str) -> list[tuple[str | bytes, str | bytes]]:
     return ranges
 
 
-def _read_dictionary(number: int) -> zstandard.ZstdCompressionDict:
+def read_dictionary(number: int) -> zstandard.ZstdCompressionDict:
     import zstandard
 
     path = Path(__file__).with_name(f"texts-{number}.zdict")
@@ -114,13 +114,13 @@ def _read_dictionary(number: int) -> zstandard.ZstdCompressionDict:
 
 
 @cache
-def _dictionary_to_read(number: int) -> zstandard.ZstdCompressionDict:
-    return _read_dictionary(number)
+def dictionary_to_read(number: int) -> zstandard.ZstdCompressionDict:
+    return read_dictionary(number)
 
 
 @cache
-def _dictionary_to_write() -> zstandard.ZstdCompressionDict:
-    dictionary = _read_dictionary(_DICTIONARY)
+def dictionary_to_write() -> zstandard.ZstdCompressionDict:
+    dictionary = read_dictionary(_DICTIONARY)
     dictionary.precompute_compress(level=_LEVEL)
     return dictionary
 
@@ -194,7 +194,7 @@ class Codec:
         if len(text) < _MIN_BYTES:
             return content, metadata
         if self._compressor is None:
-            self._compressor = _new_compressor()
+            self._compressor = new_compressor()
         frame = self._compressor.compress(text)
         if len(frame) > len(text):
             return content, metadata
@@ -279,21 +279,21 @@ class Codec:
             raise DamagedLibrary(f"The text of a message is lost. {DAMAGE_ADVICE}")
         decompressor = self._decompressors.get(body[0])
         if decompressor is None:
-            decompressor = _new_decompressor(body[0])
+            decompressor = new_decompressor(body[0])
             self._decompressors[body[0]] = decompressor
         return decompressor
 
 
-def _new_decompressor(number: int) -> zstandard.ZstdDecompressor:
+def new_decompressor(number: int) -> zstandard.ZstdDecompressor:
     import zstandard
 
-    return zstandard.ZstdDecompressor(dict_data=_dictionary_to_read(number))
+    return zstandard.ZstdDecompressor(dict_data=dictionary_to_read(number))
 
 
-def _new_compressor() -> zstandard.ZstdCompressor:
+def new_compressor() -> zstandard.ZstdCompressor:
     import zstandard
 
-    dictionary = _dictionary_to_write()
+    dictionary = dictionary_to_write()
     return zstandard.ZstdCompressor(
         level=_LEVEL, dict_data=dictionary, write_checksum=False, write_dict_id=False
     )

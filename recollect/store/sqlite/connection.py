@@ -281,10 +281,10 @@ def connect_with(key: DataKey | None, path: Path) -> Connection:
     try:
         apply_key(db, key)
         db.set_busy_handler(busy_handler())
-        _retry_while_busy(
+        retry_while_busy(
             lambda: db.execute("pragma page_size = 8192; pragma journal_mode = wal").fetchall()
         )
-        _configure(db)
+        configure(db)
     except BaseException:  # nobody else would close the connection
         db.close()
         raise
@@ -302,17 +302,17 @@ def connect_read_only(path: Path) -> Connection:
     memory = path.with_name(path.name + "-shm")
     if log.exists() and memory.exists():
         with suppress(apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError):
-            return _open_read_only(path, "")
+            return open_read_only(path, "")
     stamp = file_stamp(path)
     if log.exists() and log.stat().st_size:
-        db = _open_read_only(path, "&vfs=unix-none")
+        db = open_read_only(path, "&vfs=unix-none")
     else:
-        db = _open_read_only(path, "&immutable=1")
+        db = open_read_only(path, "&immutable=1")
     db.unlocked_stamp = stamp
     return db
 
 
-def _open_read_only(path: Path, option: str) -> Connection:
+def open_read_only(path: Path, option: str) -> Connection:
     key = data_key(path)
     if key is not None:
         option = option.replace("vfs=", "vfs=multipleciphers-")
@@ -324,7 +324,7 @@ def _open_read_only(path: Path, option: str) -> Connection:
         if "vfs" in option:
             # Then the index of the log is in memory instead of a file.
             db.execute("pragma locking_mode = exclusive").fetchall()
-        _configure(db)
+        configure(db)
         db.execute("select count(*) from sqlite_schema").fetchall()
     except BaseException:  # nobody else would close the connection
         db.close()
@@ -332,7 +332,7 @@ def _open_read_only(path: Path, option: str) -> Connection:
     return db
 
 
-def _configure(db: Connection) -> None:
+def configure(db: Connection) -> None:
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     # Some of these return a row. Statements after it run only when it has been fetched.
     db.execute(_PRAGMAS).fetchall()
@@ -384,7 +384,7 @@ def busy_handler(patience: float | None = None) -> Callable[[int], bool]:
     return wait
 
 
-def _retry_while_busy(action: Callable[[], T]) -> T:
+def retry_while_busy(action: Callable[[], T]) -> T:
     """Retry an action. Switching to WAL reports "busy" without calling the busy handler."""
     wait = busy_handler()
     tries = 0
@@ -410,14 +410,14 @@ def add_sql_functions(db: apsw.Connection, codec: Codec) -> None:
         db.create_scalar_function(
             name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
         )
-    db.create_scalar_function("packed_id", _packed_id, 1, deterministic=True)
-    db.create_scalar_function("contains", _contains, 2, deterministic=True)
+    db.create_scalar_function("packed_id", packed_id, 1, deterministic=True)
+    db.create_scalar_function("contains", contains, 2, deterministic=True)
     db.create_scalar_function("has_all_words", _has_all_words, 2, deterministic=True)
-    db.create_scalar_function("folded", _fold_bytes, 1, deterministic=True)
-    db.create_scalar_function("titled", _is_titled, 2, deterministic=True)
-    db.create_scalar_function("folded_tags", _folded_tags, 1, deterministic=True)
-    db.create_scalar_function("is_human_only", _is_human_only, 3, deterministic=True)
-    db.create_scalar_function("tag_names", _tag_names, 1, deterministic=True)
+    db.create_scalar_function("folded", fold_bytes, 1, deterministic=True)
+    db.create_scalar_function("titled", is_titled, 2, deterministic=True)
+    db.create_scalar_function("folded_tags", folded_tags, 1, deterministic=True)
+    db.create_scalar_function("is_human_only", is_human_only, 3, deterministic=True)
+    db.create_scalar_function("tag_names", tag_names, 1, deterministic=True)
 
 
 def title_words(title: str) -> str:
@@ -433,11 +433,11 @@ def title_pattern(phrase: str) -> str:
     return title_words(phrase)
 
 
-def _packed_id(*values: Any) -> str | bytes | None:
+def packed_id(*values: Any) -> str | bytes | None:
     return pack_id(values[0])
 
 
-def _contains(*values: Any) -> bool:
+def contains(*values: Any) -> bool:
     text, folded_query = values
     return text is not None and folded_query in comparable(text)
 
@@ -448,24 +448,24 @@ def _has_all_words(*values: Any) -> bool:
     return text is not None and has_all_words(text, set(words.split()))
 
 
-def _fold_bytes(*values: Any) -> str:
+def fold_bytes(*values: Any) -> str:
     """Takes bytes, because text in JSON may contain what Python cannot decode."""
     return fold(storable(bytes(values[0]).decode("utf-8", "replace")))
 
 
-def _folded_tags(*values: Any) -> str | None:
+def folded_tags(*values: Any) -> str | None:
     return tag_columns(load(values[0]))["tags"]
 
 
-def _tag_names(*values: Any) -> str | None:
+def tag_names(*values: Any) -> str | None:
     return tag_columns(load(values[0]))["tag_names"]
 
 
-def _is_titled(*values: Any) -> bool:
+def is_titled(*values: Any) -> bool:
     """Whether a title contains a word or phrase. With a final `*`, the last word is a prefix."""
     title, phrase = values
     return title_pattern(phrase) in title_words(title)
 
 
-def _is_human_only(*values: Any) -> bool:
+def is_human_only(*values: Any) -> bool:
     return is_human_only_row(*values)

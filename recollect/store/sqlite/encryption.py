@@ -168,12 +168,12 @@ def unlock(key_file: KeyFile, passphrase: str | None = None) -> DataKey:
     with _unlock_lock:
         key = _unlocked_keys.get(key_file.id)
         if key is None or passphrase is not None:
-            key = _decrypt_key(key_file, passphrase)
+            key = decrypt_key(key_file, passphrase)
             _unlocked_keys[key_file.id] = key
         return key
 
 
-def _decrypt_key(key_file: KeyFile, passphrase: str | None) -> DataKey:
+def decrypt_key(key_file: KeyFile, passphrase: str | None) -> DataKey:
     home = key_file.path.parent
     if passphrase is None:
         passphrase = configured_passphrase()

@@ -31,12 +31,12 @@ def conditions(filter: Filter, many: bool = False) -> tuple[str, list[Any]]:
     if many and (filter.titles or filter.not_titles or filter.models):
         document_clause = f"p.document in (select d.key from document d where {document_clause})"
     clauses = [clause for clause in (passage_clause, document_clause) if clause != "1"]
-    return _all_of(clauses), passage_values + document_values
+    return all_of(clauses), passage_values + document_values
 
 
 def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
     """The part of the filter that is about passage p; 1 if there is none."""
-    clauses, values = _in_clauses(
+    clauses, values = in_clauses(
         ("p.role", "in", filter.roles),
         ("p.author", "in", filter.authors),
         ("coalesce(p.role, '')", "not in", filter.not_roles),
@@ -54,14 +54,14 @@ def passage_conditions(filter: Filter) -> tuple[str, list[Any]]:
     if filter.before is not None:
         clauses.append("p.created_at <= ?")
         values.append(micros(filter.before))
-    return _all_of(clauses), values
+    return all_of(clauses), values
 
 
 def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     """The part of the filter that is about document d; 1 if there is none."""
     media_types = tuple(fold(name)[:FILTER_CHARACTERS] for name in filter.media_types)
     characters = tuple(id_[:FILTER_CHARACTERS] for id_ in filter.characters)
-    clauses, values = _in_clauses(
+    clauses, values = in_clauses(
         ("d.project", "in", filter.projects),
         ("d.project", "not in", filter.not_projects),
         ("d.source", "in", filter.sources),
@@ -89,14 +89,14 @@ def document_conditions(filter: Filter) -> tuple[str, list[Any]]:
     for titles, operator in ((filter.titles, "titled"), (filter.not_titles, "not titled")):
         clauses += [f"{operator}(d.title, ?)"] * len(titles)
         values += titles
-    return _all_of(clauses), values
+    return all_of(clauses), values
 
 
-def _all_of(clauses: list[str]) -> str:
+def all_of(clauses: list[str]) -> str:
     return " and ".join(clauses) or "1"
 
 
-def _in_clauses(*conditions: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
+def in_clauses(*conditions: tuple[str, str, tuple[str, ...]]) -> tuple[list[str], list[Any]]:
     clauses: list[str] = []
     all_values: list[Any] = []
     for column, operator, values in conditions:
@@ -134,20 +134,20 @@ def has_passage(
     for its total.
     """
     passage_where, passage_values = passage_conditions(filter)
-    if _are_few(db, where, values):
-        return _exists(passage_where), passage_values
+    if are_few(db, where, values):
+        return exists(passage_where), passage_values
     keys = db.memoize(
         ("documents with passages", passage_where, tuple(passage_values)),
-        lambda: _documents(db, filter, passage_where, passage_values),
+        lambda: documents(db, filter, passage_where, passage_values),
     )
     return "d.key in (select value from json_each(?))", [keys]
 
 
-def _exists(passage_where: str) -> str:
+def exists(passage_where: str) -> str:
     return f"exists (select 1 from passage p where p.document = d.key and {passage_where})"
 
 
-def _are_few(db: Reader, where: str, values: Sequence[Any]) -> bool:
+def are_few(db: Reader, where: str, values: Sequence[Any]) -> bool:
     """Whether the documents that pass these conditions are few and short."""
     rows = db.rows(
         f"select d.passages from document d where {where} limit ?",
@@ -159,49 +159,47 @@ def _are_few(db: Reader, where: str, values: Sequence[Any]) -> bool:
     return passages <= MAX_LISTED_PASSAGES
 
 
-def _documents(
-    db: Reader, filter: Filter, passage_where: str, passage_values: Sequence[Any]
-) -> str:
+def documents(db: Reader, filter: Filter, passage_where: str, passage_values: Sequence[Any]) -> str:
     """The keys of all documents that have a passage which passes the filter, as a JSON array."""
-    sources = _indexed_sources(filter)
+    sources = indexed_sources(filter)
     if sources:
         sql = " union ".join(
             f"select p.document from {source} and {passage_where}" for source, _ in sources
         )
         values = [value for _, names in sources for value in (*names, *passage_values)]
     else:
-        sql = f"select d.key from document d where {_exists(passage_where)}"
+        sql = f"select d.key from document d where {exists(passage_where)}"
         values = list(passage_values)
     return json.dumps([key for (key,) in db.rows(sql, values)])
 
 
-def _indexed_sources(filter: Filter) -> list[tuple[str, tuple[str, ...]]]:
+def indexed_sources(filter: Filter) -> list[tuple[str, tuple[str, ...]]]:
     """The indexes that list all passages which may pass the filter, with the names to look up.
 
     None if most passages may pass. Then a document soon has one, and need not be read to its end.
     """
     if filter.after is not None or filter.before is not None:
         return [("passage p indexed by passage_time where 1", ())]
-    if _are_indexed(filter.authors):
-        return [_by_name("author", IS_AUTHOR, filter.authors)]
-    if _are_indexed(filter.roles):
-        return [_by_name("role", IS_OTHER_ROLE, filter.roles)]
-    if _are_indexed(filter.senders):
+    if are_indexed(filter.authors):
+        return [by_name("author", IS_AUTHOR, filter.authors)]
+    if are_indexed(filter.roles):
+        return [by_name("role", IS_OTHER_ROLE, filter.roles)]
+    if are_indexed(filter.senders):
         return [
-            _by_name("role", IS_OTHER_ROLE, filter.senders),
-            _by_name("author", IS_AUTHOR, filter.senders),
+            by_name("role", IS_OTHER_ROLE, filter.senders),
+            by_name("author", IS_AUTHOR, filter.senders),
         ]
     return []
 
 
-def _are_indexed(names: Sequence[str]) -> bool:
+def are_indexed(names: Sequence[str]) -> bool:
     """Whether there are names, and an index has the passages with each of them."""
     return bool(names) and all(
         name not in ROLES and len(name) <= LONGEST_INDEXED_NAME for name in names
     )
 
 
-def _by_name(column: str, is_indexed: str, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def by_name(column: str, is_indexed: str, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     places = ", ".join("?" * len(names))
     source = (
         f"passage p indexed by passage_{column} where {is_indexed} and p.{column} in ({places})"

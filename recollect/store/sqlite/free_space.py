@@ -33,14 +33,14 @@ def clear_free_space(path: Path) -> None:
         size = file.xFileSize()
         if size > _MAX_BYTES:
             raise apsw.TooBigError("the file is too large to clear its free space")
-        for start, end in _leftovers(file, size):
+        for start, end in leftovers(file, size):
             file.xWrite(bytes(end - start), start)
         file.xSync(apsw.SQLITE_SYNC_FULL)
     finally:
         file.xClose()
 
 
-def _leftovers(file: apsw.VFSFile, size: int) -> Iterator[tuple[int, int]]:
+def leftovers(file: apsw.VFSFile, size: int) -> Iterator[tuple[int, int]]:
     """Unused parts of the file that are not empty."""
     page_size = int.from_bytes(file.xRead(_FILE_HEADER, 0)[16:18], "big")
     if page_size == 1:

@@ -99,7 +99,7 @@ class IndexQuery(NamedTuple):
 def index_query(db: Connection, node: Node) -> IndexQuery:
     if has_positions(db):
         return IndexQuery(fts_query(node), True)
-    words_node, is_exact = _without_positions(node)
+    words_node, is_exact = without_positions(node)
     return IndexQuery(fts_query(words_node), is_exact)
 
 
@@ -109,7 +109,7 @@ def has_positions(db: Connection) -> bool:
     return bool(db.memoize("positions", lambda: db.get(sql)))
 
 
-def _without_positions(node: Node) -> tuple[Node, bool]:
+def without_positions(node: Node) -> tuple[Node, bool]:
     """A query of single words that finds all that a query finds; and whether it finds no more."""
     match node:
         case Word(text, prefix):
@@ -118,14 +118,14 @@ def _without_positions(node: Node) -> tuple[Node, bool]:
                 return node, True
             return And((*map(Word, words[:-1]), Word(words[-1], prefix))), False
         case Or(parts):
-            nodes, exact = zip(*map(_without_positions, parts), strict=True)
+            nodes, exact = zip(*map(without_positions, parts), strict=True)
             return Or(nodes), all(exact)
         case And(parts):
             is_exact = not isinstance(node, Near)
             required: list[Node] = []
             for part in parts:
                 inner = part.part if isinstance(part, Not) else part
-                inner, is_part_exact = _without_positions(inner)
+                inner, is_part_exact = without_positions(inner)
                 is_exact = is_exact and is_part_exact
                 if not isinstance(part, Not):
                     required.append(inner)
@@ -154,7 +154,7 @@ def matcher(node: Node) -> Callable[[str], bool]:
             phrase = _phrase(node)
             return lambda text: bool(phrase) and phrase in text
         case Near():
-            return partial(_has_near, node)
+            return partial(has_near, node)
         case Not(part):
             is_match = matcher(part)
             return lambda text: not is_match(text)
@@ -166,7 +166,7 @@ def matcher(node: Node) -> Callable[[str], bool]:
             return lambda text: all(is_match(text) for is_match in matchers)
 
 
-def _has_near(node: Near, text: str) -> bool:
+def has_near(node: Near, text: str) -> bool:
     return any(
         are_near(column.split(), node.parts, node.distance) for column in text.split(_TITLE_END)
     )
@@ -202,7 +202,7 @@ def newest_matches(
     """
     query = index_query(db, node)
     if query.is_exact:
-        join, values = _join_filter(filter)
+        join, values = join_filter(filter)
         rows = db.execute(
             f"""select t.rowid from passage_text t {join}
             where passage_text match ? and t.rowid between ? and ?
@@ -214,7 +214,7 @@ def newest_matches(
 
     def newest_verified() -> Matches:
         keys: list[int] = []
-        for number, (key, is_match) in enumerate(_verify(db, node, filter, key_range)):
+        for number, (key, is_match) in enumerate(verify(db, node, filter, key_range)):
             # Without a match so far, only the deadline of the search ends this, which is an error.
             if (number >= _MAX_VERIFIED and keys) or len(keys) == min(limit, _MAX_VERIFIED_MATCHES):
                 return Matches(keys, False)
@@ -230,7 +230,7 @@ def all_matches(db: Connection, node: Node, filter: Filter, key_range: KeyRange)
     """The keys of all passages in a range that match."""
     if index_query(db, node).is_exact:
         return newest_matches(db, node, filter, key_range, _NO_LIMIT).keys
-    return [key for key, is_match in _verify(db, node, filter, key_range) if is_match]
+    return [key for key, is_match in verify(db, node, filter, key_range) if is_match]
 
 
 def count_matches(
@@ -247,7 +247,7 @@ def count_matches(
     verified.
     """
     query = index_query(db, node)
-    join, values = _join_filter(filter)
+    join, values = join_filter(filter)
     total = 0
     for each in ranges_with_keys(key_range, keys):
         if query.is_exact:
@@ -278,11 +278,11 @@ def false_matches(db: Connection, node: Node, keys: Sequence[int]) -> set[int]:
     return {key for key, title, content in rows if not is_match(word_text(title, content))}
 
 
-def _verify(
+def verify(
     db: Connection, node: Node, filter: Filter | None, key_range: KeyRange
 ) -> Iterator[tuple[int, bool]]:
     """The keys of the passages that may match, newest first, and whether they do."""
-    join, values = _join_filter(filter or Filter(hidden=True))
+    join, values = join_filter(filter or Filter(hidden=True))
     rows = db.execute(
         f"""select t.rowid, {INDEXED_TITLE}, p.body from passage_text t {join}
         where passage_text match ? and t.rowid between ? and ? order by t.rowid desc""",
@@ -294,7 +294,7 @@ def _verify(
         yield key, is_match(word_text(title, content))
 
 
-def _join_filter(filter: Filter | None) -> tuple[str, list[Any]]:
+def join_filter(filter: Filter | None) -> tuple[str, list[Any]]:
     """The join of the index with the passages and documents that pass the filter."""
     if filter is None:
         return "", []
@@ -322,7 +322,7 @@ def best_matches(
     Passages with rare words come first, short ones before long ones. `keys` is the result of
     `keys_in_few_documents`.
     """
-    weights = _weigh_matches(db, node, filter, key_range, keys)
+    weights = weigh_matches(db, node, filter, key_range, keys)
     ordered = sorted(weights, key=lambda key: (-round(weights[key], 9), -key))
     where, values = conditions(filter)
     hits: list[tuple[int, float]] = []
@@ -336,7 +336,7 @@ def best_matches(
         )
         lowest = hits[-1][1] if hits else math.inf
         scores = [
-            (key, min(bm25(weights[key], 1, sum(_decode_varints(sizes))), lowest))
+            (key, min(bm25(weights[key], 1, sum(decode_varints(sizes))), lowest))
             for key, sizes in rows
         ]
         hits += sorted(scores, key=lambda hit: (-round(hit[1], 9), -hit[0]))
@@ -345,7 +345,7 @@ def best_matches(
     return hits[:limit]
 
 
-def _weigh_matches(
+def weigh_matches(
     db: Connection,
     node: Node,
     filter: Filter,
@@ -402,7 +402,7 @@ def text_scores(
     return scores
 
 
-def _decode_varints(data: bytes) -> Iterator[int]:
+def decode_varints(data: bytes) -> Iterator[int]:
     value = 0
     for byte in data:
         value = value << 7 | byte & 0x7F

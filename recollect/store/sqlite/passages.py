@@ -121,14 +121,14 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
 def _related_words(db: Connection, word: str, language: Language) -> set[str]:
     """The words with the same stem."""
     key = ("related words", word, language)
-    return db.memoize(key, lambda: _find_related_words(db, word, language))
+    return db.memoize(key, lambda: find_related_words(db, word, language))
 
 
-def _find_related_words(db: Connection, word: str, language: Language) -> set[str]:
+def find_related_words(db: Connection, word: str, language: Language) -> set[str]:
     if language is ENGLISH:
-        terms = _terms_with_stem(db, word)
+        terms = terms_with_stem(db, word)
     else:
-        terms = _terms_of_language(db, word, language)
+        terms = terms_of_language(db, word, language)
     word_stem = stem(word, language)
     same_stem = sorted(term for term in terms if stem(term, language) == word_stem)
     return set(same_stem[:_MAX_VARIANTS])
@@ -172,7 +172,7 @@ def _vocabulary(db: Connection) -> str | None:
     return f"{text or ''}\n"
 
 
-def _terms_with_stem(db: Connection, word: str) -> set[str]:
+def terms_with_stem(db: Connection, word: str) -> set[str]:
     """The terms with the same English stem, which the vocabulary has."""
     rows = db.rows(
         "select term from word where stem = ?1 "
@@ -182,7 +182,7 @@ def _terms_with_stem(db: Connection, word: str) -> set[str]:
     return {term for (term,) in rows}
 
 
-def _terms_of_language(db: Connection, word: str, language: Language) -> set[str]:
+def terms_of_language(db: Connection, word: str, language: Language) -> set[str]:
     """The terms that may have the same stem in this language."""
     words, prefixes = related_words(word, language)
     members, value = db.in_list(sorted(words))
@@ -208,12 +208,12 @@ def find_substring(
 ) -> SubstringMatches:
     """See Store.find_substring. If the text is frequent, this is a scan."""
     documents = few_documents(db, filter)
-    if not by_document and (documents is None or not _are_short(db, documents)):
+    if not by_document and (documents is None or not are_short(db, documents)):
         matches = passages_with_word_part(db, text)
         if matches is not None:
-            return _indexed_matches(db, matches, filter, limit, offset)
-    scan = _literal_scan(db, text, filter, documents, [])
-    passages, is_complete = _scan_texts(db, text, scan, set(), _NO_LIMIT)
+            return indexed_matches(db, matches, filter, limit, offset)
+    scan = literal_scan(db, text, filter, documents, [])
+    passages, is_complete = scan_texts(db, text, scan, set(), _NO_LIMIT)
     if by_document:
         newest: dict[int, int] = {}
         for key, document in passages:
@@ -221,18 +221,18 @@ def find_substring(
         keys = list(newest.values())
     else:
         keys = [key for key, _ in passages]
-    page = _in_order(db, keys[offset : offset + limit])
+    page = in_order(db, keys[offset : offset + limit])
     return SubstringMatches(page, len(keys), is_complete)
 
 
-def _are_short(db: Connection, documents: Sequence[int]) -> bool:
+def are_short(db: Connection, documents: Sequence[int]) -> bool:
     """Whether reading the texts of these documents is faster than searching the whole index."""
     members, value = db.in_list(documents)
     count = db.get(f"select sum(passages) from document where key in ({members})", (value,))
     return (count or 0) <= MAX_SORTED_MATCHES
 
 
-def _literal_scan(
+def literal_scan(
     db: Connection,
     text: str,
     filter: Filter,
@@ -244,23 +244,23 @@ def _literal_scan(
     `documents` are those that pass the filter, if they are few.
     """
     scan = scan_by_date(db, filter, documents)
-    if documents is not None and _are_short(db, documents):
+    if documents is not None and are_short(db, documents):
         return scan
     keys = candidates_for_text(db, text)
     if keys is None:
         return scan
     if titled:
-        keys.update(_keys_in(db, titled))
-    return _scan_keys(sorted(keys), filter, scan)
+        keys.update(keys_in(db, titled))
+    return scan_keys(sorted(keys), filter, scan)
 
 
-def _keys_in(db: Connection, documents: Sequence[int]) -> set[int]:
+def keys_in(db: Connection, documents: Sequence[int]) -> set[int]:
     members, value = db.in_list(documents)
     rows = db.execute(f"select key from passage where document in ({members})", (value,))
     return {key for (key,) in rows}
 
 
-def _scan_keys(keys: Sequence[int], filter: Filter, scan: Scan) -> Scan:
+def scan_keys(keys: Sequence[int], filter: Filter, scan: Scan) -> Scan:
     """Scan only the passages with these keys that pass the filter.
 
     Few are looked up and sorted. To sort many, all of them would be read before the first is known,
@@ -268,13 +268,13 @@ def _scan_keys(keys: Sequence[int], filter: Filter, scan: Scan) -> Scan:
     """
     if len(keys) > MAX_SORTED_MATCHES:
         condition = "p.key in (select value from json_each(?))"
-        return _with_condition(scan, condition, [json.dumps(keys)])
+        return with_condition(scan, condition, [json.dumps(keys)])
     where, values = conditions(filter)
     source = "json_each(?) f cross join passage p on p.key = f.value"
     return Scan(source, where, [json.dumps(keys), *values])
 
 
-def _scan_texts(
+def scan_texts(
     db: Connection, text: str, scan: Scan, titled: AbstractSet[int], limit: int
 ) -> tuple[list[tuple[int, int]], bool]:
     """The newest passages of a scan that contain a text, or whose documents are in `titled`.
@@ -298,13 +298,13 @@ def _scan_texts(
     return matches, True
 
 
-def _in_order(db: Connection, keys: Sequence[int]) -> list[Candidate]:
+def in_order(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """The passages with these keys, in the same order."""
     by_key = {candidate.key: candidate for candidate in candidates(db, keys, _ALL)}
     return [by_key[key] for key in keys]
 
 
-def _indexed_matches(
+def indexed_matches(
     db: Connection, matches: KeyQuery, filter: Filter, limit: int, offset: int
 ) -> SubstringMatches:
     """A page of the passages that a query selects. Only the texts of the page are read."""
@@ -315,7 +315,7 @@ def _indexed_matches(
         (*matches.values, *values),
     )
     keys = [key for (key,) in rows]
-    return SubstringMatches(_in_order(db, keys[offset : offset + limit]), len(keys))
+    return SubstringMatches(in_order(db, keys[offset : offset + limit]), len(keys))
 
 
 # -- by date ---
@@ -331,7 +331,7 @@ def newest(
             ("newest of documents", filter),
             lambda: newest_of_documents(db, *joined(scan_by_key(db, filter, documents))),
         )
-        return _in_order(db, keys[offset : offset + limit]), len(keys)
+        return in_order(db, keys[offset : offset + limit]), len(keys)
     counted, values = joined(scan_by_key(db, filter, documents))
     total: int = db.get(f"select count(*) from {counted}", values)
     scan = scan_by_date(db, filter, documents)
@@ -354,15 +354,15 @@ def recent(
     documents = few_documents(db, filter)
     if text is not None and not by_words:
         titled = list(documents_titled(db, text, documents))
-        scan = _literal_scan(db, text, filter, documents, titled)
-        matches, is_complete = _scan_texts(db, text, scan, set(titled), limit)
+        scan = literal_scan(db, text, filter, documents, titled)
+        matches, is_complete = scan_texts(db, text, scan, set(titled), limit)
         if not is_complete:
             raise SearchTimeout
-        return _in_order(db, [key for key, _ in matches])
+        return in_order(db, [key for key, _ in matches])
     scan = scan_by_date(db, filter, documents)
     if text is not None:
         titled = list(documents_titled(db, text, documents, by_words=True))
-        scan = _scan_words(db, text, filter, scan, json.dumps(titled))
+        scan = scan_words(db, text, filter, scan, json.dumps(titled))
     rows = db.execute(
         f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
         where {scan.where} order by {_NEWEST_FIRST} limit ?""",
@@ -371,7 +371,7 @@ def recent(
     return _candidates(db, rows)
 
 
-def _scan_words(db: Connection, text: str, filter: Filter, scan: Scan, titled: str) -> Scan:
+def scan_words(db: Connection, text: str, filter: Filter, scan: Scan, titled: str) -> Scan:
     """Scan the passages with all words of a text, or whose documents are in the array `titled`.
 
     A few matches are collected and sorted. If there are many, a scan from the newest passage soon
@@ -381,11 +381,11 @@ def _scan_words(db: Connection, text: str, filter: Filter, scan: Scan, titled: s
     words = passages_with_all_words(db, text)
     if words.is_frequent(db):
         condition = f"(has_all_words(p.content, ?) or {in_titled})"
-        return _with_condition(scan, condition, [words_of(text), titled])
+        return with_condition(scan, condition, [words_of(text), titled])
     keys = words.keys_if_few(db)
     if keys is None:
         condition = f"(p.key in ({words.sql}) or {in_titled})"
-        return _with_condition(scan, condition, [*words.values, titled])
+        return with_condition(scan, condition, [*words.values, titled])
     source = """(select value as key from json_each(?) union
       select key from passage where document in (select value from json_each(?))
       ) f cross join passage p on p.key = f.key"""
@@ -393,5 +393,5 @@ def _scan_words(db: Connection, text: str, filter: Filter, scan: Scan, titled: s
     return Scan(source, where, [keys, titled, *values])
 
 
-def _with_condition(scan: Scan, condition: str, values: Sequence[str]) -> Scan:
+def with_condition(scan: Scan, condition: str, values: Sequence[str]) -> Scan:
     return Scan(scan.source, f"{scan.where} and {condition}", [*scan.values, *values])

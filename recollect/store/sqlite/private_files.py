@@ -26,60 +26,60 @@ def create_private_folder(folder: Path) -> None:
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(mode=_FOLDER, exist_ok=True)
-        _protect(path, _FOLDER)
+        protect(path, _FOLDER)
 
 
 def protect_file(file: Path) -> None:
     """Make a new file private."""
-    _protect(file, _FILE)
+    protect(file, _FILE)
 
 
 def protect_library(home: Path, library: Path) -> None:
     """Make a home and the files of one library private, unless the setting forbids it."""
     if PERMISSIONS.get() == "keep" or os.name != "posix":
         return
-    was_private = _is_private(home) and _is_private(library.parent) and _is_private(library)
+    was_private = is_private(home) and is_private(library.parent) and is_private(library)
     if was_private or not home.is_dir():
         return
-    if _belongs_to_recollect(home):
+    if belongs_to_recollect(home):
         for path in (home, *own_entries(home)):
-            _protect_any(path)
+            protect_any(path)
     users = library.parent.parent
     for path in (users, library.parent, *library.parent.rglob("*")):
-        _protect_any(path)
+        protect_any(path)
 
 
 def protect_tree(folder: Path) -> None:
     """Make a new folder and everything in it private."""
     if PERMISSIONS.get() == "keep":
         return
-    _protect(folder, _FOLDER)
+    protect(folder, _FOLDER)
     for path in folder.rglob("*"):
-        _protect_any(path)
+        protect_any(path)
 
 
-def _belongs_to_recollect(home: Path) -> bool:
+def belongs_to_recollect(home: Path) -> bool:
     """Whether a folder is for libraries only: not the user's own, or one that others use."""
     if home.resolve() in (Path.home().resolve(), Path(home.resolve().anchor)):
         return False
     return not home.stat().st_mode & stat.S_ISVTX and not has_other_entries(home)
 
 
-def _is_private(path: Path) -> bool:
+def is_private(path: Path) -> bool:
     try:
         return not path.stat().st_mode & _OTHERS
     except OSError:
         return True
 
 
-def _protect_any(path: Path) -> None:
+def protect_any(path: Path) -> None:
     if path.is_dir():
-        _protect(path, _FOLDER)
+        protect(path, _FOLDER)
     else:
-        _protect(path, _FILE)
+        protect(path, _FILE)
 
 
-def _protect(path: Path, mode: int) -> None:
+def protect(path: Path, mode: int) -> None:
     # By name: closing a file descriptor would drop SQLite's locks.
     with suppress(OSError):  # it belongs to someone else, or is gone
         if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) != mode:
@@ -99,7 +99,7 @@ def file_lock(path: Path, wait: bool = False) -> Iterator[bool]:
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:
-            _lock(file, wait)
+            lock(file, wait)
         except OSError:
             yield False
             return
@@ -109,7 +109,7 @@ def file_lock(path: Path, wait: bool = False) -> Iterator[bool]:
             os.close(file)
 
 
-def _lock(file: int, wait: bool) -> None:
+def lock(file: int, wait: bool) -> None:
     """Lock an open file. Raises OSError if that fails, without `wait` also if it is locked."""
     if sys.platform == "win32":
         import msvcrt

@@ -67,7 +67,7 @@ class Purging:
             try:
                 self._reason = self._obstacle(mark, patience)
                 if not self._reason:
-                    self._connections.write(lambda db: _remove_marker(db, mark))
+                    self._connections.write(lambda db: remove_marker(db, mark))
             except (RecollectError, OSError) as error:
                 # The deletion itself is committed, so it must not look as if it had failed.
                 self._reason = str(error)
@@ -95,7 +95,7 @@ class Purging:
             limit = _MAX_ENCRYPTED_BYTES if is_encrypted(path) else _MAX_BYTES
             if not patience and path.stat().st_size > limit:
                 return _FILE_IS_LARGE
-            if not self._connections.clear_free_space(_touch_marker, patience):
+            if not self._connections.clear_free_space(touch_marker, patience):
                 return _LOG_IN_USE.format(name=path.name)
             self._cleared_mark = mark
         if not self._connections.truncate_log(patience):
@@ -103,10 +103,10 @@ class Purging:
         return ""
 
 
-def _touch_marker(db: Connection) -> None:
+def touch_marker(db: Connection) -> None:
     set_marker(db, _MARKER, get_marker(db, _MARKER))
 
 
-def _remove_marker(db: Connection, mark: int) -> None:
+def remove_marker(db: Connection, mark: int) -> None:
     if get_marker(db, _MARKER) == mark:
         set_marker(db, _MARKER, None)

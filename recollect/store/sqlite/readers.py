@@ -127,7 +127,7 @@ class Readers:
                 db = self._take_reader()
                 db.begin_snapshot()
             if seconds is not None:
-                db.set_progress_handler(_time_limit(seconds), _STEPS_PER_TIME_CHECK)
+                db.set_progress_handler(time_limit(seconds), _STEPS_PER_TIME_CHECK)
             yield db
             if self._is_outdated(db):
                 raise FileChanged("The library was changed while it was read. Try again.")
@@ -168,7 +168,7 @@ class Readers:
         return db.unlocked_stamp is not None and db.unlocked_stamp != file_stamp(self.path)
 
 
-def _time_limit(seconds: float) -> Callable[[], bool]:
+def time_limit(seconds: float) -> Callable[[], bool]:
     """A function that says whether a search must stop.
 
     It counts CPU time, so that a search on a busy machine does as much as on an idle one.

@@ -111,7 +111,7 @@ def scan_by_date(db: Connection, filter: Filter, documents: Sequence[int] | None
 
     `documents` are those that pass the filter, if they are few.
     """
-    few = _scan_few(db, filter, documents)
+    few = scan_few(db, filter, documents)
     if few is not None:
         return few
     any_kind, excluded_documents = drop_common_kinds(db, filter)
@@ -123,14 +123,14 @@ def scan_by_date(db: Connection, filter: Filter, documents: Sequence[int] | None
 
 def scan_by_key(db: Connection, filter: Filter, documents: Sequence[int] | None) -> Scan:
     """The same in the order in which passages are stored, which is faster for most of a library."""
-    few = _scan_few(db, filter, documents)
+    few = scan_few(db, filter, documents)
     if few is not None:
         return few
     where, values = conditions(filter, many=True)
     return Scan("passage p", where, values)
 
 
-def _scan_few(db: Connection, filter: Filter, documents: Sequence[int] | None) -> Scan | None:
+def scan_few(db: Connection, filter: Filter, documents: Sequence[int] | None) -> Scan | None:
     """Visit the passages of few documents or by rare authors; None if the filter leaves more."""
     if documents is not None:
         where, values = passage_conditions(filter)
@@ -139,13 +139,13 @@ def _scan_few(db: Connection, filter: Filter, documents: Sequence[int] | None) -
             where,
             [json.dumps(documents), *values],
         )
-    if _are_few_by_authors(db, filter.authors):
+    if are_few_by_authors(db, filter.authors):
         where, values = conditions(filter)
         return Scan("passage p indexed by passage_author", f"{_IS_AUTHOR} and {where}", values)
     return None
 
 
-def _are_few_by_authors(db: Connection, authors: Sequence[str]) -> bool:
+def are_few_by_authors(db: Connection, authors: Sequence[str]) -> bool:
     """Whether there are so few passages by these authors that sorting them is fast."""
     if not authors or max(map(len, authors)) > LONGEST_INDEXED_NAME:
         return False

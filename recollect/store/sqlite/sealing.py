@@ -27,26 +27,26 @@ def ranges_to_seal(db: Connection) -> list[KeyRange]:
         "from volume where ready order by first"
     ):
         if first - next_key >= MIN_VOLUME_PASSAGES:
-            plan += [*_merge(small_volumes), *_split(next_key, first - 1)]
+            plan += [*merge(small_volumes), *split(next_key, first - 1)]
         if stale_passages > min(MAX_STALE_PASSAGES, max(size_of((first, last)) // _STALE_SHARE, 1)):
-            plan += [*_merge(small_volumes), (first, last)]
+            plan += [*merge(small_volumes), (first, last)]
         else:
             if small_volumes and last - small_volumes[0][0] >= MAX_VOLUME_PASSAGES:
-                plan += _merge(small_volumes)
+                plan += merge(small_volumes)
             small_volumes.append((first, last))
         next_key = last + 1
     _, newest_key = all_keys(db)
-    return [*plan, *_merge(small_volumes), *_split(next_key, newest_key)]
+    return [*plan, *merge(small_volumes), *split(next_key, newest_key)]
 
 
-def _split(first: int, last: int) -> list[KeyRange]:
+def split(first: int, last: int) -> list[KeyRange]:
     """A range without a volume, in pieces of the maximum size."""
     starts = range(first, last + 1, MAX_VOLUME_PASSAGES)
     pieces = [(start, min(start + MAX_VOLUME_PASSAGES - 1, last)) for start in starts]
     return [piece for piece in pieces if size_of(piece) >= MIN_VOLUME_PASSAGES]
 
 
-def _merge(volumes: list[KeyRange]) -> list[KeyRange]:
+def merge(volumes: list[KeyRange]) -> list[KeyRange]:
     """The last of some adjacent volumes as one, if they are enough. Empties the list.
 
     A volume is merged only with as many passages as it has itself, so its size doubles, and a

@@ -75,10 +75,10 @@ class SqliteSharedDatabase(SharedDatabase):
         """Read on a full disk or in read-only mode. Tables that do not exist are empty."""
         if self._identify_file() is not None:
             with closing(connect_read_only(self._path)) as db:
-                if _has_tables(db, tables):
+                if has_tables(db, tables):
                     return db.rows(sql, values)
         with closing(Connection(":memory:")) as db:
-            _run_statements(db, tables)
+            run_statements(db, tables)
             return db.rows(sql, values)
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class SqliteSharedDatabase(SharedDatabase):
         try:
             db = self._take_connection()
             if tables.name not in self._existing_tables:
-                _create_tables(db, tables)
+                create_tables(db, tables)
                 self._existing_tables.add(tables.name)
             synchronous = _SYNC_AT_CHECKPOINT
             if tables.is_durable:
@@ -101,7 +101,7 @@ class SqliteSharedDatabase(SharedDatabase):
             yield db
         except BaseException as error:  # whatever happened, nothing is committed
             if db is not None:
-                _roll_back(db)
+                roll_back(db)
                 db.close()
             if isinstance(error, apsw.Error):
                 raise self._translate(error) from error
@@ -152,27 +152,27 @@ class SqliteSharedDatabase(SharedDatabase):
         return translation
 
 
-def _create_tables(db: Connection, tables: Tables) -> None:
+def create_tables(db: Connection, tables: Tables) -> None:
     db.execute("begin immediate")
     db.execute(CONCEPTS)
-    if not _has_tables(db, tables):
-        _run_statements(db, tables)
+    if not has_tables(db, tables):
+        run_statements(db, tables)
         db.execute("insert into concept (name) values (?)", (tables.name,))
     db.execute("commit")
 
 
-def _has_tables(db: Connection, tables: Tables) -> bool:
+def has_tables(db: Connection, tables: Tables) -> bool:
     if not db.get("select 1 from sqlite_schema where name = 'concept'"):
         return False
     return db.get("select 1 from concept where name = ?", (tables.name,)) is not None
 
 
-def _run_statements(db: Connection, tables: Tables) -> None:
+def run_statements(db: Connection, tables: Tables) -> None:
     for statement in tables.statements:
         db.execute(statement.format(**_TYPES))
 
 
-def _roll_back(db: Connection) -> None:
+def roll_back(db: Connection) -> None:
     with suppress(apsw.Error):
         if db.in_transaction:
             db.execute("rollback")

@@ -61,7 +61,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def __init__(self, path: Path, read_only: bool = False) -> None:
         """Open a library, and create it if it does not exist. With `read_only`, do neither."""
-        self._connections = Connections(path, _why_read_only(path, read_only))
+        self._connections = Connections(path, why_read_only(path, read_only))
         self._index_folder = IndexFolder(self._connections)
         self._purging = Purging(self._connections, self._index_folder.purge)
         self._vocabulary = text_index.VocabularyCache()
@@ -190,7 +190,7 @@ class SqliteStore(SqlStore[Connection]):
 
     def _search(self, work: Callable[[Connection], T]) -> T:
         def search(db: Connection) -> T:
-            if _has_volumes(db):
+            if has_volumes(db):
                 db.keys_with_symbols = self._index_folder.volumes.keys_with_symbols
             return work(db)
 
@@ -199,7 +199,7 @@ class SqliteStore(SqlStore[Connection]):
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         def work(db: Connection) -> list[int]:
             resolved_filter = resolve_filter(db, filter)
-            if _has_volumes(db):
+            if has_volumes(db):
                 return self._index_folder.volumes.match(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
             hits = fts.best_matches(db, node, resolved_filter, all_keys(db), limit, keys)
@@ -211,7 +211,7 @@ class SqliteStore(SqlStore[Connection]):
         def work(db: Connection) -> tuple[int, bool]:
             limit = _MAX_COUNTED_MATCHES
             resolved_filter = resolve_filter(db, filter)
-            if _has_volumes(db):
+            if has_volumes(db):
                 return self._index_folder.volumes.count(db, node, resolved_filter, limit)
             keys = keys_in_few_documents(db, resolved_filter)
             return fts.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
@@ -223,7 +223,7 @@ class SqliteStore(SqlStore[Connection]):
     ) -> tuple[str, Sequence[Any]]:
         if node is None:
             return joined(scan_by_key(db, filter, few_documents(db, filter)))
-        if _has_volumes(db):
+        if has_volumes(db):
             keys = self._index_folder.volumes.matching_keys(db, node, filter)
         else:
             keys = fts.all_matches(db, node, filter, all_keys(db))
@@ -244,7 +244,7 @@ class SqliteStore(SqlStore[Connection]):
             key_range = all_keys(db)
 
             def frequency(node: Node) -> int:
-                if _has_volumes(db):
+                if has_volumes(db):
                     return self._index_folder.volumes.frequency(db, node, limit)
                 return fts.count_matches(db, node, None, key_range, limit)[0]
 
@@ -442,12 +442,12 @@ class SqliteStore(SqlStore[Connection]):
             self._write_text(lambda db, index: self._clear_index(db))
         total = self._read(lambda db: int(db.get("select count(*) from passage")))
         indexed = 0
-        count = self._write_text(_index_batch)
+        count = self._write_text(index_batch)
         while count:
             indexed += count
             if progress is not None:
                 progress(indexed, total)
-            count = self._write_text(_index_batch)
+            count = self._write_text(index_batch)
         self._complete_vocabulary()
 
     def _clear_index(self, db: Connection) -> None:
@@ -455,7 +455,7 @@ class SqliteStore(SqlStore[Connection]):
         db.run("insert or replace into derived values ('text', ?)", (text_index.VERSION,))
 
 
-def _why_read_only(path: Path, is_requested: bool) -> str:
+def why_read_only(path: Path, is_requested: bool) -> str:
     """Why nothing may be written to a library; empty if that is allowed."""
     if is_requested:
         return "the setting `read_only` is on"
@@ -468,12 +468,12 @@ def _why_read_only(path: Path, is_requested: bool) -> str:
     return ""
 
 
-def _has_volumes(db: Connection) -> bool:
+def has_volumes(db: Connection) -> bool:
     sql = "select exists (select 1 from volume where ready)"
     return bool(db.memoize("has volumes", lambda: db.get(sql)))
 
 
-def _index_batch(db: Connection, index: TextIndex) -> int:
+def index_batch(db: Connection, index: TextIndex) -> int:
     rows = db.rows(
         f"""select p.key, {INDEXED_TITLE}, p.content
         from passage p join document d on d.key = p.document

@@ -47,7 +47,7 @@ class KeyQuery(NamedTuple):
 
     def is_frequent(self, db: Connection) -> bool:
         """Whether a scan from the newest passage soon finds a page of them."""
-        limit = max(MAX_SORTED_MATCHES, _share_of_passages(db, _FREQUENT_SHARE))
+        limit = max(MAX_SORTED_MATCHES, share_of_passages(db, _FREQUENT_SHARE))
         sql = f"select count(*) from ({self.sql} limit {limit})"
         return bool(db.get(sql, self.values) == limit)
 
@@ -56,10 +56,10 @@ def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
     """The passages that contain a single word or a part of one; None if the index cannot tell."""
     if not (text.isascii() and text.isalnum()) or is_vocabulary_behind(db) or long_passages(db):
         return None
-    query = _enclosing_words_query(db, text)
-    if query is None or not _is_exact(text, query):
+    query = enclosing_words_query(db, text)
+    if query is None or not is_exact(text, query):
         return None
-    return _content_matches(db, query, _contains_text(text))
+    return content_matches(db, query, contains_text(text))
 
 
 def candidates_for_text(db: Connection, text: str) -> set[int] | None:
@@ -67,36 +67,36 @@ def candidates_for_text(db: Connection, text: str) -> set[int] | None:
 
     None if no index can tell, or if there are so many that a scan is as fast.
     """
-    limit = max(MAX_SORTED_MATCHES, min(_share_of_passages(db, _SCANNED_SHARE), _MAX_READ))
+    limit = max(MAX_SORTED_MATCHES, min(share_of_passages(db, _SCANNED_SHARE), _MAX_READ))
     text = text[:_PROBE_CHARACTERS]
     symbols = symbol_pairs(fold(text))
     matches = None
     if symbols and db.keys_with_symbols:
         matches = db.keys_with_symbols(db, sorted(symbols), limit)
     if matches is None:
-        return _keys_with_words_around(db, text, limit)
+        return keys_with_words_around(db, text, limit)
     keys = set(matches)
     if len(keys) > MAX_SORTED_MATCHES:
-        by_words = _keys_with_words_around(db, text, limit)
+        by_words = keys_with_words_around(db, text, limit)
         if by_words is not None:
             keys &= by_words
     return keys
 
 
-def _keys_with_words_around(db: Connection, text: str, limit: int) -> set[int] | None:
+def keys_with_words_around(db: Connection, text: str, limit: int) -> set[int] | None:
     if is_vocabulary_behind(db) or long_passages(db):
         return None
-    query = _enclosing_words_query(db, text)
+    query = enclosing_words_query(db, text)
     if query is None:
         return None
-    matches = _title_or_content_matches(db, query)
+    matches = title_or_content_matches(db, query)
     rows = db.rows(f"{matches.sql} limit ?", (*matches.values, limit))
     if len(rows) == limit:
         return None
     return {key for (key,) in rows}
 
 
-def _share_of_passages(db: Connection, share: int) -> int:
+def share_of_passages(db: Connection, share: int) -> int:
     """One in so many of all passages."""
     last_key: int = db.get("select passage from last_key")
     return last_key // share
@@ -111,7 +111,7 @@ def passages_with_all_words(db: Connection, text: str) -> KeyQuery:
     """The passages whose content has all words of a text; none if it contains no word."""
     words = words_of(text)
     query = " AND ".join(map(quote, dict.fromkeys(words.split()))) or quote(_NO_TERM)
-    return _content_matches(db, query, ("has_all_words(p.content, ?)", words))
+    return content_matches(db, query, ("has_all_words(p.content, ?)", words))
 
 
 def documents_titled(
@@ -133,7 +133,7 @@ def documents_titled(
             yield key
 
 
-def _is_exact(text: str, query: str) -> bool:
+def is_exact(text: str, query: str) -> bool:
     """Whether every match contains the text, without verifying: its words contain a single word.
 
     Words with a star are the beginnings of longer ones, and `cplusplus` may stand for C++.
@@ -143,25 +143,25 @@ def _is_exact(text: str, query: str) -> bool:
     return not any(map(symbol_name, WORD.findall(query)))
 
 
-def _contains_text(text: str) -> tuple[str, str]:
+def contains_text(text: str) -> tuple[str, str]:
     """The condition that a passage contains a text, with its value."""
     return "contains(p.content, ?)", fold(text)
 
 
-def _title_or_content_matches(db: Connection, query: str) -> KeyQuery:
+def title_or_content_matches(db: Connection, query: str) -> KeyQuery:
     """The passages that match a query in FTS5 syntax, perhaps also in the title."""
     if has_positions(db):
         query = f"content : ({query})"
     return KeyQuery("select rowid as key from passage_text where passage_text match ?", [query])
 
 
-def _content_matches(db: Connection, query: str, condition: tuple[str, str]) -> KeyQuery:
+def content_matches(db: Connection, query: str, condition: tuple[str, str]) -> KeyQuery:
     """The passages whose content matches a query in FTS5 syntax.
 
     An index without positions does not tell title and content apart. Then a passage with a title
     must also meet `condition`, an SQL expression with its value.
     """
-    matches = _title_or_content_matches(db, query)
+    matches = title_or_content_matches(db, query)
     if has_positions(db):
         return matches
     sql, value = condition
@@ -172,7 +172,7 @@ def _content_matches(db: Connection, query: str, condition: tuple[str, str]) -> 
     )
 
 
-def _enclosing_words_query(db: Connection, text: str) -> str | None:
+def enclosing_words_query(db: Connection, text: str) -> str | None:
     """An FTS5 query for contents whose words could contain the text, or None if there are too many.
 
     The first and the last word of the text may be parts of longer words; the others are complete.
@@ -183,7 +183,7 @@ def _enclosing_words_query(db: Connection, text: str) -> str | None:
     for number, word in enumerate(words):
         open_left = number == 0 and indexable_text.startswith(word)
         open_right = number == len(words) - 1 and indexable_text.endswith(word)
-        terms = _enclosing_terms(db, word, open_left, open_right)
+        terms = enclosing_terms(db, word, open_left, open_right)
         if terms is not None:  # otherwise the other words must be selective enough
             alternatives = " OR ".join(quote_term(term) for term in terms or [_NO_TERM])
             clauses.append(f"({alternatives})")
@@ -192,7 +192,7 @@ def _enclosing_words_query(db: Connection, text: str) -> str | None:
     return " AND ".join(clauses)
 
 
-def _enclosing_terms(
+def enclosing_terms(
     db: Connection, word: str, open_left: bool, open_right: bool
 ) -> list[str] | None:
     """The terms that contain a word, or None if there are too many.

@@ -74,7 +74,7 @@ def prepare_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
     )
 
 
-def _distinct_words(texts: Iterable[str]) -> set[str]:
+def distinct_words(texts: Iterable[str]) -> set[str]:
     """The words of texts, as the vocabulary stores them. ASCII texts are split much faster."""
     ascii_words: set[bytes] = set()
     words: set[str] = set()
@@ -86,13 +86,13 @@ def _distinct_words(texts: Iterable[str]) -> set[str]:
     return {word[:MAX_TERM_CHARACTERS] for word in words.union(map(bytes.decode, ascii_words))}
 
 
-def _words_of_rows(indexed_rows: Iterable[IndexRow]) -> set[str]:
+def words_of_rows(indexed_rows: Iterable[IndexRow]) -> set[str]:
     def texts() -> Iterator[str]:
         for _, title, content in indexed_rows:
             yield title
             yield content
 
-    return _distinct_words(texts())
+    return distinct_words(texts())
 
 
 # -- vocabulary ---
@@ -117,14 +117,14 @@ class VocabularyCache:
             self._removals = removals
         new_words = words - self._words
         self._words |= new_words
-        return _word_rows(sorted(new_words))
+        return word_rows(sorted(new_words))
 
     def remove(self, db: Connection, terms: Sequence[str]) -> None:
         """Remove words from the vocabulary."""
         if not terms:
             return
         db.run_many("delete from word where term = ?", [(term,) for term in terms])
-        removals = _count_removal(db)
+        removals = count_removal(db)
         if removals - 1 != (self._removals or 0):
             self.clear()
         self._words.difference_update(terms)
@@ -151,13 +151,13 @@ def complete_vocabulary(db: Connection) -> None:
         )
         if not rows:
             break
-        _insert_words(db, _word_rows([term for (term,) in rows]))
+        insert_words(db, word_rows([term for (term,) in rows]))
         last = rows[-1][0]
     db.run("insert or replace into derived values ('words', ?)", (VERSION,))
     set_marker(db, _DEFERRED_FROM, None)
 
 
-def _word_rows(terms: Sequence[str]) -> list[WordRow]:
+def word_rows(terms: Sequence[str]) -> list[WordRow]:
     """Words with their stems. A stem is null if it is the word itself."""
     return [
         (term, None if stem == term else stem)
@@ -165,7 +165,7 @@ def _word_rows(terms: Sequence[str]) -> list[WordRow]:
     ]
 
 
-def _insert_words(db: Connection, rows: Sequence[WordRow]) -> None:
+def insert_words(db: Connection, rows: Sequence[WordRow]) -> None:
     for start in range(0, len(rows), _WORDS_PER_INSERT):
         group = rows[start : start + _WORDS_PER_INSERT]
         places = ", ".join(["(?, ?)"] * len(group))
@@ -173,7 +173,7 @@ def _insert_words(db: Connection, rows: Sequence[WordRow]) -> None:
         db.run(f"insert or ignore into word values {places}", values)
 
 
-def _count_removal(db: Connection) -> int:
+def count_removal(db: Connection) -> int:
     """Count a transaction that removes words. Returns the number of all of them."""
     removals = (get_marker(db, REMOVALS) or 0) + 1
     set_marker(db, REMOVALS, removals)
@@ -195,7 +195,7 @@ def clear(db: Connection, positions: bool) -> None:
             f"detail={detail}); insert into passage_text (passage_text, rank) values {_SETTINGS}"
         ).fetchall()
     db.run("delete from word")
-    _count_removal(db)
+    count_removal(db)
 
 
 class FtsIndex:
@@ -226,8 +226,8 @@ class FtsIndex:
             set_marker(db, _DEFERRED_FROM, indexed_rows[0][0])
         else:
             removals = get_marker(db, REMOVALS) or 0
-            words = _words_of_rows(indexed_rows)
-            _insert_words(db, self._vocabulary.new_rows(removals, words))
+            words = words_of_rows(indexed_rows)
+            insert_words(db, self._vocabulary.new_rows(removals, words))
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
         """Remove passages, and words that no other passage has.
@@ -241,14 +241,14 @@ class FtsIndex:
             return
         indexed_rows = prepare_rows(rows)
         self._db.executemany(_DELETE, indexed_rows)
-        self._remove_unused(_words_of_rows(indexed_rows))
+        self._remove_unused(words_of_rows(indexed_rows))
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         """Replace passages. Only words that are no longer in them may be unused now."""
         old_rows, new_rows = prepare_rows(before), prepare_rows(after)
         self._db.executemany(_DELETE, old_rows)
         self._add(new_rows)
-        self._remove_unused(_words_of_rows(old_rows) - _words_of_rows(new_rows))
+        self._remove_unused(words_of_rows(old_rows) - words_of_rows(new_rows))
 
     def _rewrite_without(self, rows: Iterable[IndexRow]) -> None:
         db = self._db
@@ -267,7 +267,7 @@ class FtsIndex:
                 some_keys = keys[start : start + _PASSAGES_PER_REBUILD]
                 db.executemany(_INSERT, prepare_rows(index_rows(db, some_keys)))
         db.run("delete from word")
-        _count_removal(db)
+        count_removal(db)
         complete_vocabulary(db)
 
     def _remove_unused(self, terms: set[str]) -> None:

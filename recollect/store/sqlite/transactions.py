@@ -130,7 +130,7 @@ class Connections(Readers):
         try:
             db, log = self._open_writer()
             self._give_way()
-            with _short_thread_turns():
+            with short_thread_turns():
                 db.execute("begin immediate")
                 self._require_writable(db)
                 start = time.monotonic()
@@ -358,20 +358,20 @@ _transactions_lock = threading.Lock()
 
 
 @contextmanager
-def _short_thread_turns() -> Iterator[None]:
+def short_thread_turns() -> Iterator[None]:
     """Let the threads of this process take shorter turns while one of them is in a transaction.
 
     Every statement gives up Python's lock. If other threads are searching, the writer would wait
     for 5 ms or more after each statement, and all other writers with it.
     """
-    _change_transactions(1)
+    change_transactions(1)
     try:
         yield
     finally:
-        _change_transactions(-1)
+        change_transactions(-1)
 
 
-def _change_transactions(change: int) -> None:
+def change_transactions(change: int) -> None:
     global _transactions
     with _transactions_lock:
         _transactions += change

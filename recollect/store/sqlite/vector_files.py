@@ -64,8 +64,8 @@ class VectorFiles:
     def complete_rows(self) -> int:
         """The number of rows that are complete in both files."""
         return min(
-            _file_size(self._attributes_file) // ROW.itemsize,
-            _file_size(self._integers_file) // self._space.dimensions,
+            file_size(self._attributes_file) // ROW.itemsize,
+            file_size(self._integers_file) // self._space.dimensions,
         )
 
     # -- checksums ---
@@ -138,15 +138,15 @@ class VectorFiles:
         checksums = self._checksums()
         checksums.truncate(size)
         checksums.save(self._checksums_file)
-        _write_at(self._attributes_file, size * ROW.itemsize, b"")
-        _write_at(self._integers_file, size * self._space.dimensions, b"")
+        write_at(self._attributes_file, size * ROW.itemsize, b"")
+        write_at(self._integers_file, size * self._space.dimensions, b"")
 
     def append(self, rows: VectorRows) -> None:
         size = len(self.rows)
         checksums = self._checksums()
         integers, attributes = rows.integers.tobytes(), rows.attributes.tobytes()
-        _write_at(self._integers_file, size * self._space.dimensions, integers)
-        _write_at(self._attributes_file, size * ROW.itemsize, attributes)
+        write_at(self._integers_file, size * self._space.dimensions, integers)
+        write_at(self._attributes_file, size * ROW.itemsize, attributes)
         # If the process is killed before this, the next refresh adds the checksums.
         if checksums.rows == size:
             checksums.extend(integers, attributes, len(rows))
@@ -254,14 +254,14 @@ class RowChecksums:
             del self.integers[blocks:], self.attributes[blocks:]
 
 
-def _file_size(path: Path) -> int:
+def file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def _write_at(path: Path, offset: int, data: bytes) -> None:
+def write_at(path: Path, offset: int, data: bytes) -> None:
     is_new = not path.exists()
     file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
     try:

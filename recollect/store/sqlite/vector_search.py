@@ -85,7 +85,7 @@ class VectorSearch:
     ) -> list[tuple[int, float]]:
         """See Store.nearest."""
         filter = resolve_filter(db, filter)
-        keys = _keys_read_singly(db, filter)
+        keys = keys_read_singly(db, filter)
         if keys is not None:
             scores = self.cosines(db, space, vector, keys)
         else:
@@ -97,7 +97,7 @@ class VectorSearch:
                 row_scores = signs.likely_scores(rows, query, passes, limit)
                 if row_scores is None:
                     row_scores = self._all_scores(rows, query)
-                for passage, score in _best_passages(rows, row_scores, passes, limit).items():
+                for passage, score in best_passages(rows, row_scores, passes, limit).items():
                     scores[passage] = max(score * float(scale), scores.get(passage, -np.inf))
         return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
 
@@ -207,7 +207,7 @@ class VectorSearch:
             return rows
 
 
-def _keys_read_singly(db: Connection, filter: Filter) -> list[int] | None:
+def keys_read_singly(db: Connection, filter: Filter) -> list[int] | None:
     """The passages that pass a filter, if they are few."""
     keys = keys_in_few_documents(db, filter)
     _, newest_key = all_keys(db)
@@ -217,13 +217,13 @@ def _keys_read_singly(db: Connection, filter: Filter) -> list[int] | None:
     return sorted(passing_keys(db, keys, filter))
 
 
-def _best_passages(
+def best_passages(
     rows: VectorRows, scores: Vector, passes: RowFilter, limit: int
 ) -> dict[int, float]:
     """The best passages that pass a filter, at least `limit` of them, with their scores."""
     size = limit
     while True:
-        best = _best_rows(rows, scores, passes, size)
+        best = best_rows(rows, scores, passes, size)
         passages = rows.column("passage")[best]
         order = np.lexsort((passages, -scores[best]))[:size]
         found = best_scores(passages[order].tolist(), scores[best][order].tolist())
@@ -233,7 +233,7 @@ def _best_passages(
         size *= 2
 
 
-def _best_rows(rows: VectorRows, scores: NDArray[Any], passes: RowFilter, limit: int) -> Indexes:
+def best_rows(rows: VectorRows, scores: NDArray[Any], passes: RowFilter, limit: int) -> Indexes:
     """Rows that pass a filter: the best, at least `limit` of them. `scores` may be of the first."""
     sample = np.sort(scores[::_ROWS_PER_SAMPLE])
     count = limit + limit // 8 + 4 * _ROWS_PER_SAMPLE  # because this is an estimate
@@ -255,7 +255,7 @@ def _best_rows(rows: VectorRows, scores: NDArray[Any], passes: RowFilter, limit:
 def row_filter(db: Connection, filter: Filter) -> RowFilter:
     """A filter on the attributes of rows."""
     key = ("document mask", document_filter(filter), filter.hidden)
-    documents = db.memoize(key, lambda: _document_mask(matching_documents(db, filter)))
+    documents = db.memoize(key, lambda: document_mask(matching_documents(db, filter)))
     deleted_rows = _deleted_rows(db)
 
     def passing(rows: VectorRows, indexes: Indexes) -> Indexes:
@@ -268,12 +268,12 @@ def row_filter(db: Connection, filter: Filter) -> RowFilter:
         mask: NDArray[np.bool_] = column("passage") != 0
         if len(deleted_rows):
             mask &= ~np.isin(column("row"), deleted_rows)
-        return indexes[mask & _matches(filter, column)]
+        return indexes[mask & matches(filter, column)]
 
     return passing
 
 
-def _matches(filter: Filter, column: Callable[[str], NDArray[Any]]) -> NDArray[np.bool_]:
+def matches(filter: Filter, column: Callable[[str], NDArray[Any]]) -> NDArray[np.bool_]:
     """Which rows pass the part of a filter that is about passages."""
     mask: NDArray[np.bool_] = column("hidden") <= filter.hidden
     for name, names, expected in (
@@ -295,7 +295,7 @@ def _matches(filter: Filter, column: Callable[[str], NDArray[Any]]) -> NDArray[n
     return mask
 
 
-def _document_mask(documents: DocumentKeys) -> NDArray[np.bool_] | None:
+def document_mask(documents: DocumentKeys) -> NDArray[np.bool_] | None:
     """For each key of a document, whether it is selected; None if all are.
 
     The last element is for all later keys. Looking up a key takes a fraction of the time of
@@ -367,7 +367,7 @@ class SpaceSigns:
             return None
         size = len(numbers)
         agreement = -_distances(query, blocks)
-        likely = _best_rows(rows, agreement, passes, limit * ROWS_PER_RESULT)
+        likely = best_rows(rows, agreement, passes, limit * ROWS_PER_RESULT)
         scores: Vector = np.full(len(rows), -np.inf, np.float32)
         if len(likely):
             scores[likely] = products(query[None, :], rows.integers[likely])

@@ -45,7 +45,7 @@ def require_complete_copy(path: Path) -> None:
     library: its file is never empty once a journal or an index lies beside it.
     """
     remains = remains_of_library(path)
-    if not remains or not _is_empty(path):
+    if not remains or not is_empty(path):
         return
     raise DamagedLibrary(
         f"{path} is empty, but {remains[0]} shows that it was a library: a copy was interrupted, "
@@ -67,14 +67,14 @@ def remains_of_library(path: Path) -> list[Path]:
     return [file for file in files if file.exists()]
 
 
-def _is_empty(path: Path) -> bool:
+def is_empty(path: Path) -> bool:
     try:
         return path.stat().st_size == 0
     except FileNotFoundError:
         return True
 
 
-def _check_structure(db: Connection, findings: Findings) -> None:
+def check_structure(db: Connection, findings: Findings) -> None:
     # The check computes generated columns, which fails if a text cannot be decompressed.
     with db.codec.without_decompressing():
         lines = structural_problems(db, _MAX_DAMAGED_PAGES)
@@ -99,7 +99,7 @@ def reason_unreadable(path: Path) -> str:
     """Why a library cannot be read at all; empty if it can. Only looks at a few pages."""
     try:
         require_complete_copy(path)
-        if _is_empty(path):
+        if is_empty(path):
             return ""
         db = apsw.Connection(str(path), apsw.SQLITE_OPEN_READONLY)
         with closing(db):
@@ -123,10 +123,10 @@ def check_small_database(path: Path, table: str) -> list[str]:
     """Check a database beside the libraries, such as that of the API keys, if there is one."""
     if not path.exists():
         return []
-    if _is_empty(path):
+    if is_empty(path):
         return [f"{path} is empty: everything in it is lost"]
     try:
-        with closing(_connect_to_check(path)) as db:
+        with closing(connect_to_check(path)) as db:
             lines = structural_problems(db, 5)
             if not db.get("select 1 from sqlite_schema where name = ?", (table,)):
                 lines.append(f"{path} has no table {table!r}")
@@ -135,7 +135,7 @@ def check_small_database(path: Path, table: str) -> list[str]:
         return [f"{path} cannot be read ({error})"]
 
 
-def _connect_to_check(path: Path) -> Connection:
+def connect_to_check(path: Path) -> Connection:
     """A connection that also works on a full disk and on read-only media."""
     try:
         return connect(path)
@@ -146,27 +146,27 @@ def _connect_to_check(path: Path) -> Connection:
 # -- messages ---
 
 
-def _check_messages(db: Connection, findings: Findings) -> None:
-    for row in _readable_rows(db, findings):
+def check_messages(db: Connection, findings: Findings) -> None:
+    for row in readable_rows(db, findings):
         checking.check_digest(row, findings)
 
 
-def _readable_rows(db: Connection, findings: Findings) -> Iterator[tuple[Any, ...]]:
+def readable_rows(db: Connection, findings: Findings) -> Iterator[tuple[Any, ...]]:
     """Every message that can be read. The others are findings."""
     last = 0
     while True:
-        keys = _next_keys(db, last)
+        keys = next_keys(db, last)
         if not keys:
             return
         try:
             yield from checking.read_rows(db, last, len(keys))
         except _UNREADABLE:
             for key in keys:
-                yield from _readable_row(db, key, findings)
+                yield from readable_row(db, key, findings)
         last = keys[-1]
 
 
-def _next_keys(db: Connection, last: int) -> list[int]:
+def next_keys(db: Connection, last: int) -> list[int]:
     """The keys of the next messages, in ascending order.
 
     In a damaged table keys may come in any order, and must not be read for ever.
@@ -179,7 +179,7 @@ def _next_keys(db: Connection, last: int) -> list[int]:
     return []
 
 
-def _readable_row(db: Connection, key: int, findings: Findings) -> list[tuple[Any, ...]]:
+def readable_row(db: Connection, key: int, findings: Findings) -> list[tuple[Any, ...]]:
     try:
         return checking.read_rows(db, key - 1, 1)
     except _UNREADABLE as error:
@@ -222,7 +222,7 @@ def count_lost(db: Connection) -> int:
     return count
 
 
-def _check_index(db: Connection, findings: Findings) -> None:
+def check_index(db: Connection, findings: Findings) -> None:
     version = db.get("select version from derived where name = 'text'")
     findings.outdated = version != text_index.VERSION
     findings.unindexed = db.get(f"select count(*) {UNINDEXED}")
@@ -245,7 +245,7 @@ def _check_index(db: Connection, findings: Findings) -> None:
 def verify(db: Connection) -> Findings:
     """See Store.verify. The connection must be new."""
     findings = Findings()
-    for check in (_check_structure, _check_messages, _check_index):
+    for check in (check_structure, check_messages, check_index):
         try:
             check(db, findings)
         except _UNREADABLE as error:
@@ -284,7 +284,7 @@ def copy_database(source: Path, target: Path) -> None:
     again, however much they write.
     """
     key = data_key(source)
-    reader = _open_reader(source, key)
+    reader = open_reader(source, key)
     try:
         copy = apsw.Connection(str(target))
         try:
@@ -294,29 +294,29 @@ def copy_database(source: Path, target: Path) -> None:
             os.chmod(target, 0o600)  # noqa: PTH101 - by name, see connection.py
             # If the copy is interrupted, it is deleted, so it needs no journal.
             copy.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
-            _copy_pages(copy, reader)
-            _require_unchanged(reader, source)
+            copy_pages(copy, reader)
+            require_unchanged(reader, source)
         finally:
             copy.close(True)
     finally:
         reader.close(True)
 
 
-def _open_reader(path: Path, key: DataKey | None) -> apsw.Connection:
+def open_reader(path: Path, key: DataKey | None) -> apsw.Connection:
     """A connection in a read transaction."""
     if READ_ONLY.get():
-        return _begin(connect_read_only(path))
+        return begin(connect_read_only(path))
     try:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         apply_key(db, key)
-        return _begin(db)
+        return begin(db)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         if os.access(path.parent, os.W_OK):
             raise
-        return _begin(connect_read_only(path))  # on a read-only disk
+        return begin(connect_read_only(path))  # on a read-only disk
 
 
-def _begin(db: apsw.Connection) -> apsw.Connection:
+def begin(db: apsw.Connection) -> apsw.Connection:
     try:
         db.set_busy_timeout(_BUSY_MILLISECONDS)
         db.execute("begin")
@@ -327,14 +327,14 @@ def _begin(db: apsw.Connection) -> apsw.Connection:
     return db
 
 
-def _require_unchanged(reader: apsw.Connection, path: Path) -> None:
+def require_unchanged(reader: apsw.Connection, path: Path) -> None:
     """Reject the copy if it was read without locks, and another program wrote meanwhile."""
     stamp = getattr(reader, "unlocked_stamp", None)
     if stamp is not None and file_stamp(path) != stamp:
         raise StoreBusy(f"{path} changed while it was copied in read-only mode. Try again.")
 
 
-def _copy_pages(copy: apsw.Connection, reader: apsw.Connection) -> None:
+def copy_pages(copy: apsw.Connection, reader: apsw.Connection) -> None:
     with copy.backup("main", reader, "main") as backup:
         while not backup.done:
             backup.step(_PAGES_PER_STEP)

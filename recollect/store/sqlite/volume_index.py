@@ -102,7 +102,7 @@ class VolumeIndex:
         volume_filter = _volume_filter(db, filter)
 
         def search(volume: Volume) -> list[Match]:
-            return _best_matches(db, volume, node, volume_filter, limit)
+            return best_matches(db, volume, node, volume_filter, limit)
 
         results, fts_ranges, changed_texts = self._search_volumes(db, node, search)
         hits: list[Match] = []
@@ -123,7 +123,7 @@ class VolumeIndex:
         _, newest_key = all_keys(db)
         weights: dict[int, float] = {}
         for part in alternatives(node):
-            keys = _matching_texts(part, texts)
+            keys = matching_texts(part, texts)
             if keys:
                 frequency = self.frequency(db, part, _MAX_COUNTED)
                 weight = fts.inverse_document_frequency(frequency, newest_key)
@@ -139,13 +139,13 @@ class VolumeIndex:
         its matches are counted, because counting all would take longer than the search.
         """
         if isinstance(node, Or) and has_only_kinds(filter):
-            words = [word.text for word in _nested_alternatives(node) if _is_single_word(word)]
+            words = [word.text for word in nested_alternatives(node) if is_single_word(word)]
             results, _, _ = self._search_volumes(
                 db, node, lambda volume: volume.frequencies(words, filter.hidden, filter.kinds)
             )
             most = max(map(sum, zip(*results, strict=True)), default=0)
             # Those that changed may not have the word any more.
-            most -= len(_changed_passages(db)[0])
+            most -= len(changed_passages(db)[0])
             if most >= limit:
                 return most, False
         return self._count_all(db, node, filter, limit)
@@ -165,7 +165,7 @@ class VolumeIndex:
             if not has_near(node):
                 return volume.count_matches(node, volume_filter), True
             # Matches are verified up to the limit, in all volumes together.
-            matches = _best_matches(db, volume, node, volume_filter, remaining)
+            matches = best_matches(db, volume, node, volume_filter, remaining)
             is_exact = len(matches) < remaining
             remaining -= len(matches)
             return len(matches), is_exact
@@ -176,7 +176,7 @@ class VolumeIndex:
             fts.count_matches(db, node, filter, key_range, limit, keys) for key_range in fts_ranges
         ]
         total = sum(count for count, _ in counts)
-        total += len(_passing_texts(db, node, filter, changed_texts))
+        total += len(passing_texts(db, node, filter, changed_texts))
         return total, all(is_exact for _, is_exact in counts)
 
     def matching_keys(self, db: Connection, node: Node, filter: Filter) -> list[int]:
@@ -194,7 +194,7 @@ class VolumeIndex:
         keys = [key for result in results for key in result]
         for key_range in fts_ranges:
             keys += fts.all_matches(db, node, filter, key_range)
-        return keys + _passing_texts(db, node, filter, changed_texts)
+        return keys + passing_texts(db, node, filter, changed_texts)
 
     def frequency(self, db: Connection, node: Node, limit: int) -> int:
         """The number of passages that have a word.
@@ -204,7 +204,7 @@ class VolumeIndex:
         are counted one by one.
         """
         forms = alternatives(node)
-        words = [form.text for form in forms if _is_single_word(form)]
+        words = [form.text for form in forms if is_single_word(form)]
         if len(words) < len(forms):
             return self._count_all(db, node, None, limit)[0]
         results, fts_ranges, changed_texts = self._search_volumes(
@@ -224,7 +224,7 @@ class VolumeIndex:
         These are also the passages that are in no volume, or have changed.
         """
         volumes, gaps = self._volumes_and_gaps(db)
-        keys = [*_changed_passages(db)[0]] if volumes else []
+        keys = [*changed_passages(db)[0]] if volumes else []
         for first, last in gaps:
             keys += range(first, min(last, first + limit) + 1)
         for _, volume in volumes:
@@ -243,7 +243,7 @@ class VolumeIndex:
         if not supports(node):
             return VolumeResults([], [all_keys(db)], {})
         volumes, gaps = self._volumes_and_gaps(db)
-        changed_keys, texts = _changed_passages(db) if volumes else ((), {})
+        changed_keys, texts = changed_passages(db) if volumes else ((), {})
         results: list[T] = []
         fts_ranges = list(gaps)
         changed: list[int] = []
@@ -449,7 +449,7 @@ class VolumeIndex:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _best_matches(
+def best_matches(
     db: Connection, volume: Volume, node: Node, volume_filter: VolumeFilter, limit: int
 ) -> list[Match]:
     """The best matches of a volume, without those that only seem to match."""
@@ -465,16 +465,16 @@ def _best_matches(
         size *= 2
 
 
-def _nested_alternatives(node: Node) -> Iterator[Node]:
+def nested_alternatives(node: Node) -> Iterator[Node]:
     """The parts of an OR, and of those of its parts that are one as well."""
     if isinstance(node, Or):
         for part in node.parts:
-            yield from _nested_alternatives(part)
+            yield from nested_alternatives(part)
     else:
         yield node
 
 
-def _is_single_word(node: Node) -> TypeGuard[Word]:
+def is_single_word(node: Node) -> TypeGuard[Word]:
     return isinstance(node, Word) and not node.prefix and node.text.isalnum()
 
 
@@ -486,13 +486,13 @@ def _volume_filter(db: Connection, filter: Filter) -> VolumeFilter:
         return None if only is None else sorted(only), sorted(without)
 
     only, without = db.memoize(("documents", any_kind), documents)
-    return VolumeFilter(filter, only, without, _changed_passages(db)[0])
+    return VolumeFilter(filter, only, without, changed_passages(db)[0])
 
 
 # -- changed passages ---
 
 
-def _changed_passages(db: Connection) -> tuple[Sequence[int], Mapping[int, str]]:
+def changed_passages(db: Connection) -> tuple[Sequence[int], Mapping[int, str]]:
     """The keys of the passages that have changed, and the words of those that fit into memory.
 
     They are read once in each state of the library.
@@ -526,16 +526,16 @@ def _changed_passages(db: Connection) -> tuple[Sequence[int], Mapping[int, str]]
     return db.memoize("changed passages", read)
 
 
-def _matching_texts(node: Node, texts: Mapping[int, str]) -> list[int]:
+def matching_texts(node: Node, texts: Mapping[int, str]) -> list[int]:
     is_match = fts.matcher(node)
     return [key for key, text in texts.items() if is_match(text)]
 
 
-def _passing_texts(
+def passing_texts(
     db: Connection, node: Node, filter: Filter | None, texts: Mapping[int, str]
 ) -> list[int]:
     """The changed passages that match. Without a filter, hidden ones match too."""
-    keys = _matching_texts(node, texts)
+    keys = matching_texts(node, texts)
     if not keys or filter is None:
         return keys
     return sorted(passing_keys(db, keys, filter))

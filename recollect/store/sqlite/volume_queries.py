@@ -63,7 +63,7 @@ def split_words(text: str) -> str:
     if text.isascii():
         words = text.encode().translate(_ASCII_SEPARATORS_TO_SPACE).decode()
     else:
-        tokens = _tokenizer()(
+        tokens = tokenizer()(
             text.encode(),
             apsw.FTS5_TOKENIZE_DOCUMENT,
             None,
@@ -84,7 +84,7 @@ def truncate_word(word: str) -> str:
 
 
 @cache
-def _tokenizer() -> apsw.FTS5Tokenizer:
+def tokenizer() -> apsw.FTS5Tokenizer:
     """The tokenizer of the table passage_text."""
     return apsw.Connection(":memory:").fts5_tokenizer("unicode61", ["remove_diacritics", "0"])
 
@@ -107,7 +107,7 @@ def supports(node: Node) -> bool:
         case Word():
             return True
         case Near():
-            return _two_words(node) is not None
+            return two_words(node) is not None
         case Not(part):
             return supports(part) and not has_near(part)  # it would exclude too much
         case Or(parts) | And(parts):
@@ -128,7 +128,7 @@ def has_near(node: Node) -> bool:
     return False
 
 
-def _two_words(near: Near) -> tuple[str, str] | None:
+def two_words(near: Near) -> tuple[str, str] | None:
     """The words of a NEAR of two different single words."""
     texts = [split_words(indexable(part.text)).split() for part in near.parts]
     if len(texts) != 2 or any(part.prefix for part in near.parts):
@@ -151,21 +151,21 @@ def tree_query(
             case Word(text, prefix):
                 words = split_words(indexable(text)).split()
                 if prefix and words:
-                    return _prefix_query(words, words_with_prefix, size, scored)
-                return _phrase(words)
+                    return prefix_query(words, words_with_prefix, size, scored)
+                return phrase(words)
             case Near(_, distance):
-                pair = _two_words(node)
+                pair = two_words(node)
                 if pair is None:
                     raise UnsupportedQuery("NEAR of other than two words")
                 # In either order. With slop, Tantivy allows as many words between them.
-                return _any_of(
+                return any_of(
                     Query.phrase_query(_SCHEMA, "text", list(words), slop=distance)
                     for words in (pair, pair[::-1])
                 )
             case Not(part):
                 return query(part, scored)
             case Or(parts):
-                return _any_of(query(part, scored) for part in parts)
+                return any_of(query(part, scored) for part in parts)
             case And(parts):
                 return all_of(
                     [query(part, scored) for part in parts if not isinstance(part, Not)],
@@ -175,7 +175,7 @@ def tree_query(
     return query(node, scored)
 
 
-def _phrase(words: Sequence[str]) -> Query:
+def phrase(words: Sequence[str]) -> Query:
     if not words:
         return Query.empty_query()
     if len(words) == 1:
@@ -183,7 +183,7 @@ def _phrase(words: Sequence[str]) -> Query:
     return Query.phrase_query(_SCHEMA, "text", list(words))
 
 
-def _prefix_query(
+def prefix_query(
     words: Sequence[str], words_with_prefix: WordsWithPrefix, size: int, scored: bool
 ) -> Query:
     """A query for a phrase whose last word is a prefix."""
@@ -192,24 +192,24 @@ def _prefix_query(
     if complete_words:
         if len(terms) > _MAX_PREFIX_PHRASES:
             raise UnsupportedQuery("a phrase that ends in the prefix of many words")
-        return _any_of(_phrase([*complete_words, word]) for word, _ in terms)
+        return any_of(phrase([*complete_words, word]) for word, _ in terms)
 
     def equally_weighted(terms: Sequence[tuple[str, int]]) -> list[Query]:
         # They all stand for the same prefix, so they score alike, whatever their frequencies.
         weights = [inverse_document_frequency(frequency, size) for _, frequency in terms]
         return [
-            Query.boost_query(_phrase([word]), min(weights) / weight)
+            Query.boost_query(phrase([word]), min(weights) / weight)
             for (word, _), weight in zip(terms, weights, strict=True)
         ]
 
     if len(terms) <= _MAX_SCORED_PREFIX_WORDS:
-        return _any_of(equally_weighted(terms))
+        return any_of(equally_weighted(terms))
     if len(prefix.encode()) > _MAX_PATTERN_BYTES:
         raise UnsupportedQuery("a long prefix of many words")
     unscored = Query.const_score_query(Query.regex_query(_SCHEMA, "text", prefix + ".*"), 0.0)
     if not scored:
         return unscored
-    return _any_of([*equally_weighted(terms[:_MOST_FREQUENT_PREFIX_WORDS]), unscored])
+    return any_of([*equally_weighted(terms[:_MOST_FREQUENT_PREFIX_WORDS]), unscored])
 
 
 # -- filters ---
@@ -245,16 +245,16 @@ def filtered_query(
     def required() -> Iterator[Query]:
         for field, names in (("role", filter.roles), ("author", filter.authors)):
             if names:
-                yield _any_name(field, names)
+                yield any_name(field, names)
         if filter.senders:
-            yield _any_of(_any_name(field, filter.senders) for field in ("role", "author"))
+            yield any_of(any_name(field, filter.senders) for field in ("role", "author"))
         if after is not None or before is not None:
             yield Query.range_query(_SCHEMA, "created_at", FieldType.Integer, after, before)
         if only is not None:
             yield any_value("document", keys_in(document_range, only))
 
     excluded = [
-        _any_name(field, names)
+        any_name(field, names)
         for field, names in (("role", filter.not_roles), ("author", filter.not_authors))
         if names
     ]
@@ -265,7 +265,7 @@ def filtered_query(
     )
 
 
-def _any_name(field: str, names: Sequence[str]) -> Query:
+def any_name(field: str, names: Sequence[str]) -> Query:
     return any_value(field, [truncate_word(name) for name in names])
 
 
@@ -275,10 +275,10 @@ def any_value(
     """A query for entries whose field has one of these values."""
     if len(values) > max_single:
         return Query.term_set_query(_SCHEMA, field, values)
-    return _any_of(Query.term_query(_SCHEMA, field, value, "basic") for value in values)
+    return any_of(Query.term_query(_SCHEMA, field, value, "basic") for value in values)
 
 
-def _any_of(queries: Iterator[Query] | Sequence[Query]) -> Query:
+def any_of(queries: Iterator[Query] | Sequence[Query]) -> Query:
     queries = list(queries)
     if not queries:
         return Query.empty_query()

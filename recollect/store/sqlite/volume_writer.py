@@ -61,14 +61,14 @@ def write_volume(folder: Path, rows: Iterable[Row], stop: Callable[[], bool] | N
         raise FileExistsError(f"{folder} already exists.")
     draft = Path(tempfile.mkdtemp(_DRAFT_SUFFIX, f"{folder.name}.", folder.parent))
     try:
-        manifest = _write_indexes(draft, rows, stop or (lambda: False))
+        manifest = write_indexes(draft, rows, stop or (lambda: False))
         (draft / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-        _flush_folder(draft)
+        flush_folder(draft)
         draft.rename(folder)
     except BaseException:  # also Ctrl-C: half a volume is useless
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    _flush(folder.parent)
+    flush(folder.parent)
     return int(manifest["rows"])
 
 
@@ -78,7 +78,7 @@ def clear_unfinished(parent: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_indexes(folder: Path, rows: Iterable[Row], stop: Callable[[], bool]) -> dict[str, Any]:
+def write_indexes(folder: Path, rows: Iterable[Row], stop: Callable[[], bool]) -> dict[str, Any]:
     """Write the indexes and return the manifest."""
     writers: dict[IndexContents, _IndexWriter] = {}
     keys: list[int] = []
@@ -156,13 +156,13 @@ class _IndexWriter:
         self._writer = None
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     for path in folder.rglob("*"):
-        _flush(path)
-    _flush(folder)
+        flush(path)
+    flush(folder)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Flush a file or folder to disk."""
     flags = os.O_RDWR
     if path.is_dir():
