@@ -79,7 +79,7 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
 
     monkeypatch.setattr(
         observing,
-        "_configured_observer",
+        "configured_observer",
         lambda budget=None: observing.Observer("model:x/1", observe),
     )
     yield complete
@@ -220,7 +220,7 @@ def test_a_failure_in_one_conversation_does_not_affect_the_others(
         return ObserverResult((Observation("obs-1", "learning", "Fine", document.id, ("x",)),))
 
     monkeypatch.setattr(
-        observing, "_configured_observer", lambda budget=None: observing.Observer("fails/1", fails)
+        observing, "configured_observer", lambda budget=None: observing.Observer("fails/1", fails)
     )
     add_conversation(library)
     add_conversation(library, "other")

@@ -65,7 +65,7 @@ def test_background_work_waits_less_the_less_it_has_worked(monkeypatch: pytest.M
     now = iter([0.0, 0.1, 1.1, 1.2, 1.4, 1.5, 1.9])
     clock = SimpleNamespace(monotonic=lambda: next(now))  # other threads read the real one
     monkeypatch.setattr(priority, "time", clock)
-    monkeypatch.setattr(priority, "_wait_for_searches", waits.append)
+    monkeypatch.setattr(priority, "wait_for_searches", waits.append)
     stop = after_searches(lambda: False)
     for _ in range(3):
         stop()

@@ -27,7 +27,7 @@ PACKAGES = sorted(path.stem for path in PACKAGE.iterdir() if not path.name.start
 BOUNDED = {
     "recollect.capture.discovery._EXPORTS": "names of files",
     "recollect.language.chunking._PARAGRAPH_END": "20 characters",
-    "recollect.language.transcript.COMMA": "only matched at the start of a line",
+    "recollect.language.transcript._COMMA": "only matched at the start of a line",
     "recollect.serve.console.markup.": "a bounded process, and short snippets",
 }
 """Where patterns see only what is short, or run, and why that is enough."""

@@ -1194,7 +1194,7 @@ def test_refresh_waits_while_another_store_removes_deleted_data(
     refreshing = threading.Thread(target=store.refresh)
     with private_files.file_lock(lock) as is_locked:
         assert is_locked
-        monkeypatch.setattr(private_files, "_lock", report_and_lock)
+        monkeypatch.setattr(private_files, "lock", report_and_lock)
         refreshing.start()
         assert is_trying.wait(30)
     refreshing.join(30)
