@@ -16,14 +16,21 @@ from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import clamp
 from recollect.serve.identity.accounts import MAX_GRACE, live_sessions, new_key, revoke, rotate
-from recollect.serve.identity.principal import ADMIN, CONVERSATIONS, READ, WRITE, Forbidden
+from recollect.serve.identity.principal import (
+    ADMIN,
+    CONVERSATIONS,
+    KNOWLEDGE,
+    READ,
+    WRITE,
+    Forbidden,
+)
 from recollect.serve.rest.schemas import RequestBody, ResponseBody, about
 from recollect.store.api_keys import Session, no_session
 from recollect.store.audit_log import KEY, Entry, RecordFilter, newest_records
 
 key_routes = Routes("keys")
 session_routes = Routes("sessions")
-audit_routes = Routes("audit")
+audit_routes = Routes("audit", CONVERSATIONS, KNOWLEDGE)  # it names every document
 
 _MAX_RECORDS = 1_000
 
