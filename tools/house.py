@@ -27,6 +27,8 @@ EXAMPLE = ROOT / "examples" / "chatgpt" / "conversations.json"
 QUESTION = "what did I ask about the event loop?"
 PUBLIC = ("recollect.cli", "recollect.errors")
 """What a test of the public surface may import of Recollect, apart from the package itself."""
+ADAPTERS = "recollect.capture.agents"
+"""Where users import the adapters of agent frameworks from (docs/agents-sdk.md)."""
 
 Trees = dict[Path, ast.Module]
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -52,31 +54,31 @@ def gauges() -> list[Gauge]:
     side_lines = sum(map(line_count, [*trees(ROOT / "bench"), *trees(ROOT / "tools")]))
     walks = Walks()
     return [
-        Gauge("lines of recollect/", sum(lengths), 121_000, 75_000),
-        Gauge("files", len(package), 822, 420),
-        Gauge("folders", len({path.parent for path in package}), 89, 50),
-        Gauge("lines of a file, median (at least)", -median(lengths), -100, -150),
-        Gauge("lines of the longest file", max(lengths), 700, 700),
-        Gauge("functions of one search", len(walks.search.functions), 620, 250),
-        Gauge("files of one search", len(walks.search.files), 118, 60),
-        Gauge("functions of one search over REST", len(walks.rest.functions), 790, 330),
-        Gauge("files of one search over REST", len(walks.rest.files), 175, 80),
-        Gauge("functions of importing a conversation", len(walks.importing.functions), 330, 330),
-        Gauge("files of importing a conversation", len(walks.importing.files), 80, 80),
-        Gauge("frames between search and SQL", walks.search.depth, 28, 12),
-        Gauge("methods of a store", method_count("recollect.store.base", "Store"), 113, 70),
-        Gauge("methods of a library", method_count("recollect.library", "Library"), 79, 60),
-        Gauge("file names of several files", sum(n > 1 for n in names.values()), 78, 15),
-        Gauge("private functions, percent", 100 * share(is_private, functions), 42, 25),
-        Gauge("regular expressions", pattern_count(package), 417, 180),
+        Gauge("lines of recollect/", sum(lengths), 102_000, 75_000),
+        Gauge("files", len(package), 444, 420),
+        Gauge("folders", len({path.parent for path in package}), 37, 50),
+        Gauge("lines of a file, median (at least)", -median(lengths), -200, -150),
+        Gauge("lines of the longest file", max(lengths), 687, 700),
+        Gauge("functions of one search", len(walks.search.functions), 465, 250),
+        Gauge("files of one search", len(walks.search.files), 58, 60),
+        Gauge("functions of one search over REST", len(walks.rest.functions), 620, 330),
+        Gauge("files of one search over REST", len(walks.rest.files), 100, 80),
+        Gauge("functions of importing a conversation", len(walks.importing.functions), 213, 330),
+        Gauge("files of importing a conversation", len(walks.importing.files), 39, 80),
+        Gauge("frames between search and SQL", walks.search.depth, 24, 12),
+        Gauge("methods of a store", method_count("recollect.store.base", "Store"), 97, 70),
+        Gauge("methods of a library", method_count("recollect.library", "Library"), 72, 60),
+        Gauge("file names of several files", sum(n > 1 for n in names.values()), 41, 15),
+        Gauge("private functions, percent", 100 * share(is_private, functions), 18, 25),
+        Gauge("regular expressions", pattern_count(package), 391, 180),
         Gauge("lines of a function, median", sizes[len(sizes) // 2], 9, 9),
         Gauge("lines of a function, 90th percentile", sizes[len(sizes) * 9 // 10], 35, 35),
-        Gauge("lines of the longest function", sizes[-1], 80, 80),
-        Gauge("lines of tests", sum(test_lines.values()), 95_500, 65_000),
+        Gauge("lines of the longest function", sizes[-1], 67, 80),
+        Gauge("lines of tests", sum(test_lines.values()), 89_700, 65_000),
         Gauge("tests of the public surface, percent (at least)",
-              -100 * public / sum(test_lines.values()), -4, -40),
-        Gauge("lines of bench/ and tools/", side_lines, 14_750, 7_500),
-        Gauge("lines of ARCHITECTURE.md", line_count(ROOT / "ARCHITECTURE.md"), 518, 200),
+              -100 * public / sum(test_lines.values()), -37, -40),
+        Gauge("lines of bench/ and tools/", side_lines, 10_490, 7_500),
+        Gauge("lines of ARCHITECTURE.md", line_count(ROOT / "ARCHITECTURE.md"), 200, 200),
     ]  # fmt: skip
 
 
@@ -113,7 +115,11 @@ def pattern_count(package: Trees) -> int:
 def uses_public_surface(tree: ast.Module) -> bool:
     """Whether a test imports nothing of Recollect but what users import."""
     modules = [name for node in ast.walk(tree) for name in imported_modules(node)]
-    return all(name in ("recollect", *PUBLIC) for name in modules if name.startswith("recollect"))
+    return all(
+        name in ("recollect", *PUBLIC) or name.startswith(ADAPTERS)
+        for name in modules
+        if name.startswith("recollect")
+    )
 
 
 def imported_modules(node: ast.AST) -> Iterator[str]:
