@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from recollect.importers.records import as_list
@@ -62,11 +62,6 @@ class AnswerReader:
     @property
     def is_readable(self) -> bool:
         return self._decompressor.is_readable and not self._body.is_full
-
-    @property
-    def text_pieces(self) -> Sequence[str]:
-        """The pieces of the text of a stream's first choice that have arrived so far."""
-        return self._body.text_pieces
 
     @property
     def has_ended(self) -> bool:
@@ -134,7 +129,6 @@ class _PlainBody:
     """One JSON object."""
 
     has_ended = False
-    text_pieces: Sequence[str] = ()
 
     def __init__(self, limit: int) -> None:
         self._data = bytearray()
@@ -209,10 +203,6 @@ class _EventStream:
             start = end.end()
         del self._line[:start]
         self._scan_start = max(0, len(self._line) - 1)
-
-    @property
-    def text_pieces(self) -> Sequence[str]:
-        return self._choices[0].texts.get("content", ()) if 0 in self._choices else ()
 
     def _add_line(self, line: bytes) -> None:
         if line:

@@ -12,17 +12,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from recollect.capture.model_answers import AnswerReader, decompress
 from recollect.capture.recording import ChatRequest, Recording
-from recollect.capture.upstream import NoAnswer, Upstream, response_headers
+from recollect.capture.upstream import SETTING, NoAnswer, Upstream, response_headers
+from recollect.errors import InvalidInput
 from recollect.model.chat_messages import as_mapping, as_text, chat_messages
 from recollect.model.documents import Json
 from recollect.serve.http import logs
@@ -31,24 +35,19 @@ from recollect.serve.http.limits import CHAT
 from recollect.serve.http.responses import Problem
 from recollect.serve.http.routes import Routes
 from recollect.serve.http.routing import DeferredRoute
-from recollect.serve.identity.principal import CONVERSATIONS, READ, WRITE
-from recollect.serve.rest.model_server import (
-    MAX_SESSION_LENGTH,
-    NAMESPACE,
-    ask,
-    report_unsaved,
-    require_upstream,
-    save_on_the_side,
-)
+from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
 from recollect.settings import LIMITS
 
 if TYPE_CHECKING:
     import httpx
 
+_MAX_SESSION_LENGTH = 256
+_PROJECT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is saved
 
-routes = Routes("openai", CONVERSATIONS, route_class=DeferredRoute)
+T = TypeVar("T")
 
+routes = Routes("openai", CONVERSATIONS, route_class=DeferredRoute)
 
 _ERROR = {"description": "An error of the model server, unchanged, or of this server."}
 _UNCHANGED: dict[int | str, dict[str, Any]] = {
@@ -124,13 +123,44 @@ def _pass_on(access: Access, path: str, body: bytes) -> Response:
     return _Relay(access, require_upstream(access), path, body, None)
 
 
-# -- recording -----------------------------------------------------------------
+def require_upstream(access: Access) -> Upstream:
+    """The model server. Raises Problem 503 unless one is configured."""
+    try:
+        upstream = access.service.upstream
+    except InvalidInput as error:
+        logs.error(error, request_id=access.request_id, what=SETTING)
+        raise Problem(
+            503,
+            f"The setting {SETTING} or {SETTING}_KEY is invalid. "
+            "The server log has the details under this request id.",
+        ) from error
+    if upstream is None:
+        raise Problem(
+            503,
+            f"No model is configured. Set {SETTING} on the server (https://host/v1#model) and, "
+            f"if the model server needs a key, {SETTING}_KEY.",
+        )
+    return upstream
+
+
+# -- recording ---
 
 
 async def record(access: Access, request: Request, path: str) -> Response:
     """Save the question, pass it on, and save the answer."""
     upstream = require_upstream(access)
-    session, project = session_and_project(request)
+    session = request.headers.get("x-recollect-session")
+    if session is not None:
+        session = session.strip()
+        if not 1 <= len(session) <= _MAX_SESSION_LENGTH:
+            raise Problem(
+                400, f"X-Recollect-Session must have 1 to {_MAX_SESSION_LENGTH} characters."
+            )
+    project = request.headers.get("x-recollect-namespace", "default")
+    if not _PROJECT.fullmatch(project):
+        raise Problem(
+            400, "X-Recollect-Namespace must have 1 to 64 characters: letters, digits, _ and -."
+        )
     body = await request.body()
     recording = await save_on_the_side(
         access, lambda: begin_recording(access, upstream, body, session, project)
@@ -138,38 +168,29 @@ async def record(access: Access, request: Request, path: str) -> Response:
     return _Relay(access, upstream, path, body, recording)
 
 
-def session_and_project(request: Request) -> tuple[str | None, str]:
-    """The session and the project named by the headers. Raises Problem."""
-    session = request.headers.get("x-recollect-session")
-    if session is not None:
-        session = session.strip()
-        if not 1 <= len(session) <= MAX_SESSION_LENGTH:
-            raise Problem(
-                400, f"X-Recollect-Session must have 1 to {MAX_SESSION_LENGTH} characters."
-            )
-    project = request.headers.get("x-recollect-namespace", "default")
-    if not NAMESPACE.fullmatch(project):
-        raise Problem(
-            400,
-            "X-Recollect-Namespace must have 1 to 64 characters: letters, digits, _ and -.",
-        )
-    return session, project
-
-
 def begin_recording(
     access: Access, upstream: Upstream, body: bytes, session: str | None, project: str
 ) -> Recording | None:
-    """Save the question. Returns None if the request cannot be parsed."""
+    """Save the question. None if the request cannot be parsed: the model server will say why."""
     headers = access.request.headers
-    is_retry = headers.get("x-stainless-retry-count", "0") != "0"  # sent by OpenAI's clients
-    request = parse_request(body, headers.get("content-encoding", ""))
-    if request is None:
+    plain = decompress(body, headers.get("content-encoding", ""), LIMITS.request_bytes)
+    try:
+        request: Json = json.loads(plain or b"null")
+    except (ValueError, RecursionError):
         return None
+    if not isinstance(request, dict):
+        return None
+    if session is None:  # in the request's own metadata, or its conversation at the model server
+        conversation = request.get("conversation")
+        named = as_mapping(request.get("metadata")).get("session_id") or conversation
+        named = as_mapping(named).get("id") or named
+        if isinstance(named, str) and 1 <= len(named.strip()) <= _MAX_SESSION_LENGTH:
+            session = named.strip()
     chat_request = ChatRequest(
         messages_in(request),
-        session or session_in(request),
+        session,
         project,
-        is_retry,
+        headers.get("x-stainless-retry-count", "0") != "0",  # sent by OpenAI's clients
         as_text(request.get("previous_response_id")) or None,
     )
     with access.write() as library:
@@ -184,18 +205,6 @@ def begin_recording(
     return recording
 
 
-def parse_request(body: bytes, encoding: str) -> dict[str, Json] | None:
-    """The request to the model, or None: then the model server will complain about it."""
-    plain = decompress(body, encoding, LIMITS.request_bytes)
-    if not plain:
-        return None
-    try:
-        request: Json = json.loads(plain)
-    except (ValueError, RecursionError):
-        return None
-    return request if isinstance(request, dict) else None
-
-
 def messages_in(request: dict[str, Json]) -> list[Json]:
     """The messages of a chat, or the instructions and the input of a response."""
     if isinstance(request.get("messages"), list):
@@ -207,20 +216,25 @@ def messages_in(request: dict[str, Json]) -> list[Json]:
     return chat_messages(items) if value else []
 
 
-def session_in(request: dict[str, Json]) -> str | None:
-    """The session in the request's own metadata, or its conversation at the model server."""
-    conversation = request.get("conversation")
-    session = (
-        as_mapping(request.get("metadata")).get("session_id")
-        or as_mapping(conversation).get("id")
-        or conversation
-    )
-    if isinstance(session, str) and 1 <= len(session.strip()) <= MAX_SESSION_LENGTH:
-        return session.strip()
-    return None
+async def save_on_the_side(access: Access, save: Callable[[], T]) -> T | None:
+    """Save in a thread. A failure is logged and counted, but does not affect the response."""
+    try:
+        return await run_in_threadpool(save)
+    except Exception as error:  # the reply of the model is worth more than its record
+        report_unsaved(access, error)
+        return None
 
 
-# -- relaying ------------------------------------------------------------------
+def report_unsaved(access: Access, error: BaseException | None = None) -> None:
+    """Log and count something that was not saved. Without an error, a response was unreadable."""
+    access.service.metrics.not_recorded.inc()
+    if error is None:
+        logs.event("a response could not be parsed", request_id=access.request_id)
+    else:
+        logs.error(error, request_id=access.request_id, what="recording")
+
+
+# -- relaying ---
 
 
 class _Relay(Response):
@@ -259,11 +273,17 @@ class _Relay(Response):
 
     async def _relay(self, send: Send) -> None:
         request, metrics = self._access.request, self._access.service.metrics
+        is_local = self._access.principal.credential == LOCAL
         query = request.scope.get("query_string", b"").decode("latin-1")
-        headers = request.headers.raw
-        response = await ask(
-            self._access, self._upstream, self._path, headers, [], self._request_body, query
-        )
+        headers = self._upstream.request_headers(request.headers.raw, local=is_local)
+        try:
+            response = await self._upstream.ask(
+                request.method, self._path, headers, self._request_body, query
+            )
+        except NoAnswer as error:
+            metrics.upstream_failures.inc()
+            status, code = (504, "TIMEOUT") if error.is_timeout else (502, "ERROR")
+            raise Problem(status, str(error), code=f"UPSTREAM_{code}") from error
         if response.status_code >= 500:
             metrics.upstream_failures.inc()
         if not response.is_success:
@@ -279,7 +299,7 @@ class _Relay(Response):
         tape = None
         if self._recording is None:
             headers.append((b"x-recollect-recorded", b"no"))
-        if self._recording is not None:
+        else:
             conversation_id = self._recording.conversation.encode("latin-1", "replace")
             headers.append((b"x-recollect-conversation", conversation_id))
             if response.is_success:
@@ -337,9 +357,7 @@ class _Relay(Response):
         """Save the answer once. Wait for it, but not too long if the client waits as well."""
         if self._save_task is None:
             self._save_task = asyncio.create_task(self._save_answer(tape, is_complete))
-            timeout = None
-            if is_complete:
-                timeout = _SAVE_SECONDS
+            timeout = _SAVE_SECONDS if is_complete else None
             await asyncio.wait((self._save_task,), timeout=timeout)
         elif not self._save_task.done():
             await asyncio.wait((self._save_task,))
