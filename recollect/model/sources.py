@@ -109,7 +109,6 @@ CHAT = Source("chat", "Chat")
 LANGCHAIN = Source("langchain", "LangChain")
 OPENAI_AGENTS = Source("openai-agents", "OpenAI Agents")
 PYDANTIC_AI = Source("pydantic-ai", "Pydantic AI")
-PYDANTIC_AI_STORE = Source("pydantic-ai-store", "Pydantic AI")
 
 # Files
 NOTES = Source("notes", "Notes")
@@ -134,7 +133,6 @@ SOURCES: dict[str, Source] = {
         LANGCHAIN,
         OPENAI_AGENTS,
         PYDANTIC_AI,
-        PYDANTIC_AI_STORE,
         NOTES,
         MEDIA,
         CHARACTERS,

@@ -14,8 +14,6 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic_ai import Agent as PydanticAgent
-from pydantic_ai.conversation import Conversation
-from pydantic_ai.conversation_store import ConversationConflict
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models.test import TestModel
 
@@ -24,7 +22,6 @@ from recollect import Filter, SearchOptions
 from recollect.capture.agents.langchain import RecollectChatMessageHistory
 from recollect.capture.agents.openai_agents import RecollectSession
 from recollect.capture.agents.pydantic_ai import RecollectHistory
-from recollect.capture.agents.pydantic_ai_store import RecollectConversationStore
 
 PERSON = {"role": "user", "content": "What is the weather in Kyoto?"}
 CALL = {
@@ -311,89 +308,3 @@ def test_a_history_with_secrets_is_saved_once(place: str, monkeypatch: pytest.Mo
         for _ in range(2):
             chat.add_message(HumanMessage('my password = "correct-horse"', id="h"))
         assert len(chat.messages) == 1
-
-
-def test_pydantic_ai_conversations_can_be_stored_branched_forked_and_deleted(
-    library: recollect.Library,
-) -> None:
-    asyncio.run(_conversations(library))
-
-
-async def _conversations(library: recollect.Library) -> None:
-    agent, store = assistant(), RecollectConversationStore(library, project="work")
-    assert await store.load("c") is None and list(await store.list_conversations()) == []
-    result = await agent.run("How is the weather?", conversation=Conversation(conversation_id="c"))
-    entries = await store.save(result, scope="ann")
-    assert len(entries) == 4 and await store.save(result) == []
-    loaded = await store.load("c")
-    assert loaded is not None and loaded.messages == result.all_messages()
-    assert loaded.usage == result.conversation.usage and loaded.usage.requests == 2
-    more = await agent.run("And tomorrow?", conversation=loaded)
-    assert len(await store.save(more)) == len(more.new_messages())
-    recent = await store.load("c", limit=2)
-    assert recent is not None and recent.messages == more.all_messages()[-2:]
-    assert await store.load("c", scope="bob") is None
-    with pytest.raises(ConversationConflict):
-        await store.save(Conversation(conversation_id="c", messages=result.all_messages()))
-
-    record = await store.read_record("c")
-    assert record is not None
-    branch = await store.branch("c", at=4, expected_revision=record.revision)
-    other = await agent.run("And yesterday?", conversation=branch)
-    await store.save(other)
-    now = await store.load("c")
-    assert now is not None and now.messages == other.all_messages()
-
-    forked = await store.fork("c", at=2, new_conversation_id="d")
-    assert forked.messages == result.all_messages()[:2]
-    assert [record.conversation_id for record in await store.list_conversations()] == ["d", "c"]
-    summaries, total = library.conversation_page(
-        Filter.of(sources=["pydantic-ai-store"], projects=["work"])
-    )
-    assert total == 2 and {s.title for s in summaries} == {"How is the weather?"}
-    assert len(ids(library, "yesterday")) == 1
-    await store.delete("c")
-    assert await store.load("c") is None and ids(library, "yesterday") == []
-    fork = await store.load("d")
-    assert fork is not None and fork.messages == result.all_messages()[:2]
-    with pytest.raises(ConversationConflict):
-        await store.delete_record("c", expected_revision="none")
-    with pytest.raises(LookupError):
-        await store.read_entry("nothing")
-    assert (await store.read_entry(entries[1].id)).message == result.all_messages()[1]
-
-
-def test_the_second_of_two_concurrent_saves_is_a_conflict(library: recollect.Library) -> None:
-    async def both() -> None:
-        agent, store = assistant(), RecollectConversationStore(library)
-        await store.save(await agent.run("one", conversation=Conversation(conversation_id="c")))
-        first, second = await store.load("c"), await store.load("c")
-        await store.save(await agent.run("two", conversation=first))
-        with pytest.raises(ConversationConflict):
-            await store.save(await agent.run("three", conversation=second))
-        assert ids(library, "three") == [] and len(ids(library, "two")) == 1
-
-    asyncio.run(both())
-
-
-def test_messages_of_a_conflicting_save_are_removed(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two writers load the same record, and the other one saves first."""
-
-    async def late() -> None:
-        agent, store = assistant(), RecollectConversationStore(library)
-        await store.save(await agent.run("one", conversation=Conversation(conversation_id="c")))
-        before = await store.read_record("c")
-        first, second = await store.load("c"), await store.load("c")
-        await store.save(await agent.run("two", conversation=first))
-        monkeypatch.setattr(store, "_record", lambda conversation_id: before)
-        with pytest.raises(ConversationConflict):
-            await store.save(await agent.run("three", conversation=second))
-        monkeypatch.undo()
-        assert ids(library, "three") == []
-        stored = await store.load("c")
-        passages = library.conversation(ids(library, "two")[0]).passages
-        assert stored is not None and len(stored.messages) == len(passages)
-
-    asyncio.run(late())

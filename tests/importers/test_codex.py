@@ -1,4 +1,4 @@
-"""Codex: rollouts with forks and rollbacks, exec output and the history."""
+"""Codex: rollouts with forks and rollbacks."""
 
 import base64
 import json
@@ -100,7 +100,6 @@ def path(document: Document) -> list[str]:
         ("renamed.jsonl", ask("hello")),
         ("old.jsonl", {"id": "x", "timestamp": "2025-05-01T00:00:00Z", "instructions": None}),
         ("rollout-old.jsonl", {"type": "message", "role": "user", "content": []}),
-        ("log.jsonl", {"type": "thread.started", "thread_id": "t"}),
         ("long.jsonl", meta(base_instructions={"text": "weave " * 20_000})),
     ],
 )
@@ -443,57 +442,6 @@ def test_flat_lines_of_the_first_versions_are_read():
     assert (document.source_id, path(document)) == (THREAD, ["Warp", "Hm", "Weft"])
     assert document.metadata["git"] == {"branch": "b"}
     assert problems == []
-
-
-def completed_item(number: int, type_: str, **more: object) -> dict[str, object]:
-    return {"type": "item.completed", "item": {"id": f"item_{number}", "type": type_, **more}}
-
-
-def test_the_output_of_exec_becomes_a_document():
-    command = {
-        "id": "item_1",
-        "type": "command_execution",
-        "command": "ls",
-        "aggregated_output": "",
-        "exit_code": None,
-    }
-    (document,), problems = read(
-        {"type": "thread.started", "thread_id": THREAD},
-        {"type": "turn.started"},
-        completed_item(0, "reasoning", text="Hm"),
-        {"type": "item.started", "item": command},
-        {"type": "item.completed", "item": command | {"aggregated_output": "yarn", "exit_code": 0}},
-        completed_item(2, "file_change", changes=[{"path": "a", "kind": "add"}]),
-        completed_item(
-            3,
-            "mcp_tool_call",
-            tool="dye",
-            arguments={"c": "red"},
-            result={"content": [{"text": "Dyed"}]},
-        ),
-        completed_item(4, "web_search", query="indigo"),
-        completed_item(5, "todo_list", items=[{"text": "Spin"}]),
-        completed_item(6, "agent_message", text="Woven"),
-        completed_item(7, "hologram"),
-        {"type": "turn.completed", "usage": {}},
-        {"type": "turn.failed", "error": {"message": "Out of thread"}},
-        name="out.jsonl",
-    )
-    assert document.source_id == f"exec:{THREAD}"
-    assert [(p.type, p.tool, p.content) for p in document.passages] == [
-        ("thinking", None, "Hm"),
-        ("tool_call", "command_execution", "ls"),
-        ("tool_result", "command_execution", "yarn"),
-        ("tool_call", "file_change", "path: a\nkind: add"),
-        ("tool_call", "dye", "c: red"),
-        ("tool_result", "dye", "content: text: Dyed"),
-        ("tool_call", "web_search", "indigo"),
-        ("tool_call", "todo_list", "text: Spin"),
-        ("message", None, "Woven"),
-        ("context", None, "Out of thread"),
-    ]
-    assert len(set(ids(document))) == len(document.passages)
-    assert [p.reason for p in problems] == ["item type hologram"]
 
 
 def test_bad_lines_are_reported_and_the_rest_is_imported():

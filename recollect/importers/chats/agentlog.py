@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Protocol
 
 from recollect.importers.entries import Entry
-from recollect.importers.jsonstream import UNREADABLE
-from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE
+from recollect.importers.jsonstream import UNREADABLE, lines, records
+from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE, as_list
 from recollect.language.text import printable, truncate
 from recollect.model.chat_messages import as_blocks, as_mapping, as_text
-from recollect.model.documents import Json, Passage
+from recollect.model.documents import Document, Json, Passage
 from recollect.model.receipts import Problem
 
 TITLE_LENGTH = 80
 _MAX_REASONS = 20
 _MAX_LINES = 40
 _TAG = re.compile(r"</?[\w-]+>")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Unusable(ValueError):
@@ -52,24 +55,53 @@ def first_line(value: str) -> str:
 # -- records -----------------------------------------------------------------
 
 
-def add_records(
-    items: Iterable[tuple[int, Json] | Problem], add: Callable[[int, Json], None]
-) -> Iterator[Problem]:
-    """Call `add` for each record of a log, with its number.
+class Session(Protocol):
+    """Collects the records of a log, and makes documents of them."""
 
-    Yields the problems among the items, and one for each record that `add` cannot use.
+    tally: Tally
+
+    def add(self, number: int, record: dict[str, Json]) -> None: ...
+    def documents(self) -> Iterator[Document]: ...
+
+
+def read_log(
+    entry: Entry, session: Session, *, marks: tuple[str, ...] = (), inside: str = ""
+) -> Iterator[Document | Problem]:
+    """The documents in a log: JSON Lines, or JSON with the records in a list, perhaps `inside` one.
+
+    What cannot be used becomes a Problem, and reading goes on with the next record.
     """
-    for item in items:
-        if isinstance(item, Problem):
-            yield item
+    for number, record in _numbered(entry, marks, inside):
+        if isinstance(record, Problem):
+            yield record
             continue
-        number, record = item
         try:
-            add(number, record)
+            if not isinstance(record, dict):
+                raise Unusable("line without a record")
+            session.add(number, record)
         except Unusable as error:
             yield Problem(str(error), where=f"line {number}", failed=True)
         except UNEXPECTED:
             yield Problem(UNKNOWN_MESSAGE, where=f"line {number}", failed=True)
+    documents = list(session.documents())
+    yield from documents
+    if not documents:
+        yield Problem("session without messages", entry.name, unit="conversations")
+    yield from session.tally.problems()
+
+
+def _numbered(entry: Entry, marks: tuple[str, ...], inside: str) -> Iterator[tuple[int, Json]]:
+    is_lines = entry.basename.lower().endswith(".jsonl")
+    number = 0
+    for item in lines(entry) if is_lines else records(entry, marks):
+        if isinstance(item, Problem):
+            yield number, item
+        elif is_lines:
+            yield item
+        else:
+            for record in as_list(as_mapping(item[1]).get(inside)) or [item[1]]:
+                number += 1
+                yield number, record
 
 
 # -- detection ---------------------------------------------------------------
@@ -86,15 +118,11 @@ def head_text(entry: Entry) -> str:
 
 def first_records(head: str) -> list[dict[str, Json]]:
     """The objects on the first lines that are complete in the head of a file."""
-    records = []
+    values = []
     for line in head.split("\n")[:_MAX_LINES]:
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            records.append(value)
-    return records
+        with suppress(ValueError, RecursionError):
+            values.append(json.loads(line))
+    return [value for value in values if isinstance(value, dict)]
 
 
 def stem(entry: Entry) -> str:

@@ -13,16 +13,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from recollect.importers import jsonstream
 from recollect.importers.chats.agentlog import (
     Tally,
-    Unusable,
-    add_records,
     first_records,
     head_text,
+    read_log,
     stem,
     title_of,
 )
@@ -41,16 +41,11 @@ DESCRIPTION = "Gemini CLI sessions (session-*.jsonl, session-*.json)"
 _ROLES = {
     "user": "user",
     "gemini": "assistant",
-    "info": "system",
-    "warning": "system",
-    "error": "system",
+    **dict.fromkeys(("info", "warning", "error"), "system"),
 }
 _METADATA = ("projectHash", "kind", "directories")
 _CALL_METADATA = ("status", "description", "agentId")
 _PROJECT_BYTES = 65_536
-
-
-# -- detection ---------------------------------------------------------------
 
 
 def claims(entry: Entry) -> bool:
@@ -70,40 +65,32 @@ def is_first_record(record: Mapping[str, Json]) -> bool:
     return not record.keys().isdisjoint(("projectHash", "startTime", "lastUpdated"))
 
 
-# -- files -------------------------------------------------------------------
-
-
 @contain_errors
 def read(entry: Entry) -> Iterator[Document | Problem]:
-    session = _Session(entry)
-    if entry.basename.lower().endswith(".jsonl"):
-        items = jsonstream.lines(entry)
-    else:
-        items = jsonstream.records(entry)
-    yield from add_records(items, session.add)
-    yield from session.documents()
+    return read_log(entry, _Session(entry))
 
 
 class _Session:
     """Replays the log: all messages, the current ones, and where the removed ones were."""
 
     def __init__(self, entry: Entry) -> None:
+        self.tally = Tally(entry.name)
         self._entry = entry
-        self._tally = Tally(entry.name)
         self._fields: dict[str, Json] = {}
         self._messages: dict[str, dict[str, Json]] = {}
         self._current: dict[str, None] = {}
         self._before_removal: dict[str, str | None] = {}
         """For each removed message: the one before it."""
-        self._sizes: dict[str, tuple[dict[str, Json], int]] = {}
 
     # -- lines --
 
-    def add(self, _number: int, record: Json) -> None:
-        if not isinstance(record, dict):
-            raise Unusable("line without a record")
+    def add(self, number: int, record: dict[str, Json]) -> None:
         if isinstance(record.get("$rewindTo"), str):
-            self._rewind(record["$rewindTo"])
+            # Removes a message and all after it, or all messages if it is unknown.
+            removed: str | None = None
+            while self._current and removed != record["$rewindTo"]:
+                removed, _ = self._current.popitem()
+                self._before_removal[removed] = next(reversed(self._current), None)
         elif isinstance(record.get("id"), str) and "type" in record:
             self._messages[record["id"]] = record
             self._current[record["id"]] = None
@@ -112,14 +99,7 @@ class _Session:
         elif isinstance(record.get("sessionId"), str):
             self._set(record)
         else:
-            self._tally.skip("record of an unknown type")
-
-    def _rewind(self, message_id: str) -> None:
-        """Remove a message and all after it, or all messages if it is unknown."""
-        removed: str | None = None
-        while self._current and removed != message_id:
-            removed, _ = self._current.popitem()
-            self._before_removal[removed] = next(reversed(self._current), None)
+            self.tally.skip("record of an unknown type")
 
     def _set(self, fields: Mapping[str, Json]) -> None:
         self._fields |= {key: value for key, value in fields.items() if key != "messages"}
@@ -131,8 +111,8 @@ class _Session:
         if not messages:
             return
         for id_, message in messages.items():
-            earlier = self._messages.get(id_)
-            if earlier is None or _size(message) >= self._size_of(earlier):
+            earlier = self._messages.get(id_, {})
+            if len(json.dumps(message)) >= len(json.dumps(earlier)):
                 self._messages[id_] = message
         previous = None
         for id_ in self._current:
@@ -141,27 +121,14 @@ class _Session:
             previous = id_
         self._current = dict.fromkeys(messages)
 
-    def _size_of(self, message: dict[str, Json]) -> int:
-        """The size of a stored message, which may be compared with many others."""
-        message_id = message["id"]
-        measured, size = self._sizes.get(message_id, (None, 0))
-        if measured is not message:
-            size = _size(message)
-            self._sizes[message_id] = message, size
-        return size
-
     # -- the document --
 
-    def documents(self) -> Iterator[Document | Problem]:
+    def documents(self) -> Iterator[Document]:
         passages, head = self._passages()
-        if passages:
-            yield self._document(passages, head)
-        else:
-            yield Problem("session without messages", where=self._entry.name, unit="conversations")
-        yield from self._tally.problems()
-
-    def _document(self, passages: list[Passage], head: str | None) -> Document:
-        folders = _folders(self._entry)
+        if not passages:
+            return
+        name = stem(self._entry)
+        folders = self._entry.place.replace("\\", "/").replace("!", "/").split("/")[:-1]
         # A sub-agent works for the session that its folder is named after.
         parent = folders[-1] if len(folders) > 1 and folders[-2] == "chats" else ""
         metadata = {key: self._fields[key] for key in _METADATA if self._fields.get(key)}
@@ -171,18 +138,14 @@ class _Session:
         started_at = moment(self._fields.get("startTime"))
         updated_at = moment(self._fields.get("lastUpdated"))
         created_at = started_at or min(times, default=None)
-        if updated_at:
-            times.append(updated_at)
-        session = as_text(self._fields.get("sessionId")) or stem(self._entry)
-        if session == parent:
-            session = f"{session}:{stem(self._entry)}"
-        return Document(
+        session = as_text(self._fields.get("sessionId")) or name
+        yield Document(
             source=SOURCE.name,
-            source_id=session,
+            source_id=f"{session}:{name}" if session == parent else session,
             title=as_text(self._fields.get("summary")).strip() or title_of(passages),
             project=self._project(folders),
             created_at=created_at,
-            updated_at=max(times, default=started_at),
+            updated_at=max(filter(None, (*times, updated_at)), default=started_at),
             head=head,
             passages=tuple(passages),
             metadata=metadata,
@@ -203,26 +166,19 @@ class _Session:
         last_passages: dict[str, str | None] = {}
         """The last passage of each message, or of its nearest ancestor that has one."""
         passages: list[Passage] = []
-        for message_id in self._parents_first(parents):
-            parent = last_passages.get(parents.get(message_id) or "")
-            for passage in message_passages(self._messages[message_id], calls, self._tally):
-                passages.append(passage._replace(parent=parent))
-                parent = passage.id
-            last_passages[message_id] = parent
-        head = None if previous is None else last_passages.get(previous)
-        return passages, head
-
-    def _parents_first(self, parents: Mapping[str, str | None]) -> list[str]:
-        """The ids of all messages, each after its parent."""
-        order: dict[str, None] = {}
         for message_id in self._messages:
-            path: dict[str, None] = {}
+            path: dict[str, None] = {}  # from the message up to one that is done
             current: str | None = message_id
-            while current is not None and current not in order and current not in path:
+            while current is not None and current not in last_passages and current not in path:
                 path[current] = None
                 current = parents.get(current)
-            order |= dict.fromkeys(reversed(path))
-        return list(order)
+            for ancestor in reversed(path):
+                last = last_passages.get(parents.get(ancestor) or "")
+                for passage in message_passages(self._messages[ancestor], calls, self.tally):
+                    passages.append(passage._replace(parent=last))
+                    last = passage.id
+                last_passages[ancestor] = last
+        return passages, last_passages.get(previous or "")
 
     def _project(self, folders: list[str]) -> str:
         chats = max((n for n, folder in enumerate(folders) if folder == "chats"), default=0)
@@ -239,6 +195,24 @@ class _Session:
         if directories and isinstance(directories[0], str):
             return directories[0]
         return slug or project_hash or "default"
+
+
+@lru_cache(maxsize=4096)
+def find_project(text: str, slug: str, project_hash: str) -> str:
+    """The folder of a project in `projects.json`, by its name or by the hash of its folder."""
+    projects = as_mapping(as_mapping(parse_json(text)).get("projects"))
+    for path, name in projects.items():
+        digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
+        if name == slug or digest in (slug, project_hash):
+            return path
+    return ""
+
+
+def read_text(file: Path) -> str:
+    with suppress(OSError):
+        if not file.is_symlink() and file.is_file() and file.stat().st_size <= _PROJECT_BYTES:
+            return file.read_text(encoding="utf-8", errors="replace")
+    return ""
 
 
 # -- messages ----------------------------------------------------------------
@@ -368,34 +342,3 @@ def content_parts(value: Json) -> list[dict[str, Json]]:
 
 def objects(value: Json) -> list[dict[str, Json]]:
     return [item for item in as_list(value) if isinstance(item, dict)]
-
-
-def _size(message: Mapping[str, Json]) -> int:
-    return len(json.dumps(message))
-
-
-# -- projects ----------------------------------------------------------------
-
-
-def _folders(entry: Entry) -> list[str]:
-    return entry.place.replace("\\", "/").replace("!", "/").split("/")[:-1]
-
-
-@lru_cache(maxsize=4096)
-def find_project(text: str, slug: str, project_hash: str) -> str:
-    """The folder of a project in `projects.json`, by its name or by the hash of its folder."""
-    projects = as_mapping(as_mapping(parse_json(text)).get("projects"))
-    for path, name in projects.items():
-        digest = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
-        if name == slug or digest in (slug, project_hash):
-            return path
-    return ""
-
-
-def read_text(file: Path) -> str:
-    try:
-        if file.is_symlink() or not file.is_file() or file.stat().st_size > _PROJECT_BYTES:
-            return ""
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
