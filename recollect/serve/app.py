@@ -27,7 +27,7 @@ from recollect.serve.console import (
 )
 from recollect.serve.http.edge import Edge
 from recollect.serve.http.responses import ERROR_SCHEMA, add_exception_handlers
-from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
+from recollect.serve.http.routes import NO_ROUTE, set_policy
 from recollect.serve.http.service import Service
 from recollect.serve.mcp import streamable_http as mcp
 from recollect.serve.rest import (
@@ -139,7 +139,7 @@ def make_app(service: Service) -> FastAPI:
         app.router.routes.extend(routes)
     for route in app.router.routes:
         if isinstance(route, Route) and route.path == app.openapi_url:
-            route_policy(ANY_SCOPE)(route.endpoint)  # the one route that FastAPI makes itself
+            set_policy(route.endpoint, NO_ROUTE)  # the one route that FastAPI makes itself
     app.edge = Edge(app.framework, service, app.router.routes, direct_routes=mcp.ROUTES)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

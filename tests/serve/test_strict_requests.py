@@ -19,7 +19,6 @@ OF_CONTRACTS = {
     "updateConversation",
     "deleteConversation",
     "exportConversation",
-    "chat",
     "searchThreads",
 }
 
@@ -89,7 +88,7 @@ def test_every_route_names_an_unknown_query_parameter(client: TestClient, key: M
         assert response.json()["error"]["details"]["fields"][0]["name"] == "flavour"
 
 
-def test_every_route_without_a_body_names_the_fields_that_it_ignores(
+def test_every_route_without_a_body_refuses_one(
     client: TestClient, key: MakeKey
 ) -> None:
     credentials = key(("read", "write", "admin"))
@@ -100,7 +99,7 @@ def test_every_route_without_a_body_names_the_fields_that_it_ignores(
             method, address(path), json={"flavour": "mint"}, headers=credentials
         )
         assert response.status_code == 400, (method, path, response.text)
-        assert "flavour: it is ignored in the body" in response.json()["detail"]
+        assert "reads no request body" in response.json()["detail"]
 
 
 def test_a_misspelled_parameter_is_suggested(client: TestClient) -> None:
@@ -112,58 +111,38 @@ def test_a_misspelled_parameter_is_suggested(client: TestClient) -> None:
     assert "Did you mean 'tag'?" in response.json()["detail"]
 
 
-def test_a_parameter_in_the_body_is_pointed_to_the_query(client: TestClient) -> None:
+def test_an_empty_object_is_no_body(client: TestClient) -> None:
     conversation = client.post("/conversations", json={"title": "T"}).json()["id"]
-    response = client.post(f"/conversations/{conversation}/export", json={"format": "md"})
-    assert response.status_code == 400
-    assert "send it as a query parameter" in response.json()["detail"]
-    for body in (b"", b"{}", b"null"):  # says nothing, so nothing is ignored
-        response = client.post(
-            f"/conversations/{conversation}/export",
-            content=body,
-            headers={"Content-Type": "application/json"},
-        )
-        assert response.status_code == 200
-    for body in (b"not JSON", b"[1]"):
-        response = client.post(f"/conversations/{conversation}/export", content=body)
-        assert (response.status_code, "no request body" in response.text) == (400, True)
-
-
-@pytest.mark.parametrize("name", ["titel", "tag"])
-def test_an_unknown_field_of_a_body_is_an_error(client: TestClient, name: str) -> None:
-    conversation = client.post("/conversations", json={"title": "T"}).json()["id"]
-    response = client.patch(f"/conversations/{conversation}", json={name: "x"})
-    assert response.status_code == 400
-    assert name in response.json()["detail"]
+    headers = {"Content-Type": "application/json"}
+    for body, status in ((b"", 200), (b"{}", 200), (b"null", 200), (b"[1]", 400), (b"no", 400)):
+        path = f"/conversations/{conversation}/export"
+        assert client.post(path, content=body, headers=headers).status_code == status
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "problem"),
+    ("path", "body", "field"),
     [
-        ("/conversations", {"titel": "x"}, "titel: there is no such field. Did you mean 'title'?"),
+        ("/conversations", {"titel": "x"}, "titel"),
         (
             "/conversations/messages",
             {"session_id": "s", "messages": [{"role": "user", "contents": "x", "content": "y"}]},
-            "messages.0.contents: there is no such field. Did you mean 'content'?",
+            "messages.0.contents",
         ),
         (
             "/api/knowledge/search",
             {"query": "x", "filters": {"notes": {"keyword": ["a"]}}},
-            "filters.notes.keyword: there is no such field. Did you mean 'keywords'?",
+            "filters.notes.keyword",
         ),
-        (
-            "/api/knowledge/get",
-            {"source": "notes", "id": "n", "retrieval": {"max_token": 5}},
-            "retrieval.max_token: there is no such field. Did you mean 'max_tokens'?",
-        ),
-        ("/api/threads", {"topic": "a", "xyz": 1}, "xyz: there is no such field"),
     ],
 )
-def test_a_misspelled_field_of_a_body_is_suggested(
-    client: TestClient, path: str, body: dict[str, Any], problem: str
+def test_an_unknown_field_of_a_body_is_an_error(
+    client: TestClient, path: str, body: dict[str, Any], field: str
 ) -> None:
     response = client.post(path, json=body)
-    assert (response.status_code, response.json()["detail"]) == (400, problem)
+    assert (response.status_code, response.json()["detail"]) == (
+        400,
+        f"{field}: there is no such field",
+    )
 
 
 OPERATION_IDS = """

@@ -16,8 +16,7 @@ from starlette.responses import Response
 
 from recollect.serve.console.templating import fragment
 from recollect.serve.http.access import AccessTo
-from recollect.serve.http.route_policy import ANY_SCOPE
-from recollect.serve.http.routes import Routes
+from recollect.serve.http.routes import ANY_SCOPE, Routes
 
 routes = Routes()
 

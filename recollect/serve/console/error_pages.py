@@ -20,7 +20,7 @@ from recollect.serve.http.responses import (
     is_unexpected,
     to_problem,
 )
-from recollect.serve.http.routing import DeferredRoute
+from recollect.serve.http.routes import Route
 
 _HEADINGS = {
     400: "Invalid request",
@@ -47,7 +47,7 @@ _ADVICE = {
 _RETRYABLE = frozenset({408, 429, 500, 503, 507})
 
 
-class PageRoute(DeferredRoute):
+class PageRoute(Route):
     """A route of the console. Its errors are pages, also for the methods that forms use."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

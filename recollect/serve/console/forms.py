@@ -38,8 +38,7 @@ from recollect.serve.console.tabs import (
 from recollect.serve.console.templating import page
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.responses import Problem
-from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import content_type
+from recollect.serve.http.routes import Routes, content_type
 from recollect.serve.identity.principal import KNOWLEDGE, WRITE
 from recollect.serve.masking import mask_document
 from recollect.settings import LIMITS

@@ -16,8 +16,7 @@ from recollect.serve.console.tabs import CONVERSATIONS
 from recollect.serve.console.templating import html, render
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.responses import Problem
-from recollect.serve.http.route_policy import ANY_SCOPE, PUBLIC
-from recollect.serve.http.routes import Routes
+from recollect.serve.http.routes import ANY_SCOPE, PUBLIC, Routes
 from recollect.serve.http.service import Service
 from recollect.serve.identity.accounts import (
     PLAIN_COOKIE,

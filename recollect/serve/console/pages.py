@@ -15,8 +15,7 @@ from recollect.serve.console.templating import fragment, page
 from recollect.serve.http import assets
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.limits import STATIC
-from recollect.serve.http.route_policy import PUBLIC
-from recollect.serve.http.routes import Routes
+from recollect.serve.http.routes import PUBLIC, Routes
 from recollect.serve.identity.principal import READ
 
 routes = Routes(route_class=PageRoute)

@@ -65,12 +65,12 @@ class Access:
         if self.principal.toolsets is None:
             return
         try:
-            summary = library.summary(id)
+            is_reachable = self.principal.can_reach(library.summary(id))
         except NotFound:
             return
-        if self.principal.can_reach(summary):
-            return
-        raise NotFound(NO_THREAD if BUS in self.request.state.policy.toolsets else NO_CONVERSATION)
+        if not is_reachable:
+            is_bus = BUS in self.request.state.policy.toolsets
+            raise NotFound(NO_THREAD if is_bus else NO_CONVERSATION)
 
     @contextmanager
     def _library(self, scope: str, toolset: str | None) -> Iterator[Library]:

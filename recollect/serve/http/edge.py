@@ -14,7 +14,9 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -33,13 +35,8 @@ from recollect.serve.http.hosts import (
     is_same_origin,
 )
 from recollect.serve.http.limits import WaitingRoom
-from recollect.serve.http.responses import (
-    DEFAULT_MESSAGES,
-    Problem,
-    error_response,
-    is_unexpected,
-)
-from recollect.serve.http.route_policy import SAFE_METHODS, WEBSOCKET, RoutePolicies, RoutePolicy
+from recollect.serve.http.responses import Problem, error_response, is_unexpected
+from recollect.serve.http.routes import SAFE_METHODS, WEBSOCKET, RoutePolicies
 from recollect.serve.http.service import Service
 from recollect.serve.identity.accounts import cookie_values
 from recollect.serve.identity.auth import Unauthorized
@@ -63,18 +60,14 @@ STATIC = "/static/"
 
 _REQUEST_ID = re.compile(r"[\x20-\x7e]{1,128}")
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9, _-]{1,2000}")
-_CONTENT_LENGTH = re.compile(r"[0-9]{1,18}")
 # Content types that a page of any site may send without a CORS preflight.
-_SIMPLE_TYPES = frozenset(
-    ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
-)
-_CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
+_SIMPLE_TYPES = ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
 _SECURITY_HEADERS = {
-    "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "font-src 'self'; connect-src 'self'; manifest-src 'self'; worker-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -90,6 +83,15 @@ _CLOSE = {"Connection": "close"}
 
 class StreamEnded(Exception):
     """The edge ended the response. Whatever produces it can stop."""
+
+
+def searches_at_once() -> int:
+    """How many searches may run at once: one per processor, at least two.
+
+    Threads that compete for a processor and for Python's lock need more CPU time: on two
+    processors, a search took 34 ms alone, 46 ms next to one other, and 57 ms next to three.
+    """
+    return min(LIMITS.searches_at_once, max(2, os.cpu_count() or 1))
 
 
 class Edge:
@@ -110,7 +112,6 @@ class Edge:
         self.app = app
         self.service = service
         self.policies = RoutePolicies(routes)
-        self.search_turns = SearchTurns()
         self.in_flight = 0
         """Requests in progress, without event streams."""
         self.in_flight_of: Counter[str] = Counter()
@@ -120,19 +121,33 @@ class Edge:
         self.anonymous_bodies: WaitingRoom[HttpExchange] = WaitingRoom()
         """The same without a credential, by address."""
         self._direct_routes = direct_routes
+        self._searches = asyncio.Semaphore(searches_at_once())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await HttpExchange(self, scope, receive, send).run()
+            await HttpExchange(self, scope, receive, send, scope["method"]).run()
         elif scope["type"] == "websocket":
-            await WebSocketExchange(self, scope, receive, send).run()
+            await WebSocketExchange(self, scope, receive, send, WEBSOCKET).run()
         else:
             await self.app(scope, receive, send)
 
-    @property
-    def busy(self) -> int:
-        """Requests that the server works on."""
-        return self.in_flight - len(self.waiting_bodies) - len(self.anonymous_bodies)
+    @asynccontextmanager
+    async def search_turn(self) -> AsyncIterator[None]:
+        """Wait for a turn: too many searches at once would push each other past their deadlines.
+
+        Raises Problem if it takes too long.
+        """
+        try:
+            async with asyncio.timeout(LIMITS.search_wait_seconds):
+                await self._searches.acquire()
+        except TimeoutError:
+            raise Problem(
+                503, "The server is busy with other searches. Try again.", retry_after=1
+            ) from None
+        try:
+            yield
+        finally:
+            self._searches.release()
 
     def handler(self, scope: Scope) -> ASGIApp:
         """The application that handles an admitted request."""
@@ -142,40 +157,6 @@ class Edge:
                 scope.update(child_scope, route=route)
                 return route.app
         return self.app
-
-
-def searches_at_once() -> int:
-    """How many searches may run at once: one per processor, at least two.
-
-    Threads that compete for a processor and for Python's lock need more CPU time: on two
-    processors, a search took 34 ms alone, 46 ms next to one other, and 57 ms next to three.
-    """
-    return min(LIMITS.searches_at_once, max(2, os.cpu_count() or 1))
-
-
-class SearchTurns:
-    """Searches take turns: too many at once would push each other past their deadlines.
-
-    `async with` waits for a turn. Raises Problem if it takes too long.
-    """
-
-    def __init__(self) -> None:
-        self._semaphore = asyncio.Semaphore(searches_at_once())
-
-    async def __aenter__(self) -> None:
-        try:
-            async with asyncio.timeout(LIMITS.search_wait_seconds):
-                await self._semaphore.acquire()
-        except TimeoutError:
-            raise Problem(
-                503, "The server is busy with other searches. Try again.", retry_after=1
-            ) from None
-
-    async def __aexit__(self, *_: object) -> None:
-        self._semaphore.release()
-
-
-# -- the checks that requests and WebSockets share ---
 
 
 class Exchange:
@@ -190,6 +171,7 @@ class Exchange:
         self._method = method
         self._path: str = scope["path"]
         self._policy = edge.policies.find(method, self._path)
+        self._rate_group = self._policy.rate_limit_for(method)
         self._request_id = self._headers.get("x-request-id", "")
         if not _REQUEST_ID.fullmatch(self._request_id):
             self._request_id = secrets.token_hex(8)
@@ -201,44 +183,25 @@ class Exchange:
         self._state = {
             **scope.get("state", {}),
             "request_id": self._request_id,
-            "turn": edge.search_turns,
+            "search_turn": edge.search_turn,
             "policy": self._policy,
             "address": self._address,
         }
         self._scope: Scope = {**scope, "state": self._state}
         self._has_cookie = bool(cookie_values(self._headers.getlist("cookie")))
-        self._cors_origin = ""  # the other origin that may read the response
+        self._cors_origin = ""
+        """The other origin that may read the response."""
         self._principal: Principal | None = None
         self._credential: str | None = None
         self._credential_checked_at = 0.0
         self._status = 0
 
-    def _log(self, name: str, started_at: float) -> None:
-        seconds = time.perf_counter() - started_at
-        route, status = route_template(self._scope), self._status or 499
-        self._service.metrics.count_request(route, self._method, status, seconds)
-        method, user, credential = self._method, None, None
-        if method not in (*METHODS, "OPTIONS"):
-            method = "OTHER"
-        if self._principal is not None:
-            user, credential = self._principal.user, self._principal.credential
-        logs.event(
-            name,
-            method=method,
-            route=route,
-            status=status,
-            ms=round(seconds * 1000, 2),
-            user=user,
-            credential=credential,
-            request_id=self._request_id,
-        )
-
-    def _log_failure(self, error: Exception) -> None:
-        if is_unexpected(error):
-            logs.error(error, request_id=self._request_id, route=route_template(self._scope))
+    # -- the checks that requests and WebSockets share ---
 
     def _check_load(self) -> None:
-        if self._edge.busy > LIMITS.requests_at_once and not self._policy.is_public:
+        edge = self._edge
+        working = edge.in_flight - len(edge.waiting_bodies) - len(edge.anonymous_bodies)
+        if working > LIMITS.requests_at_once and not self._policy.is_public:
             raise Problem(503, "The server is busy. Try again.", retry_after=1)
 
     def _check_host(self) -> None:
@@ -255,22 +218,32 @@ class Exchange:
             )
 
     def _check_origin(self) -> None:
-        config, origins = self._service.config, self._headers.getlist("origin")
+        config, headers = self._service.config, self._headers
+        origins = headers.getlist("origin")
         is_own = True
         if origins:
-            is_own = is_same_origin(origins[0], self._headers.get("host", ""), config.base_url)
+            is_own = is_same_origin(origins[0], headers.get("host", ""), config.base_url)
             if not is_own and origins[0] in config.cors_origins:
                 self._cors_origin = origins[0]
-        site = self._headers.get("sec-fetch-site")
-        is_from_elsewhere = is_own and site not in (None, "same-origin", "none")
+        is_from_elsewhere = is_own and headers.get("sec-fetch-site") not in (
+            None,
+            "same-origin",
+            "none",
+        )
+        # A user follows a link from another site. That site cannot read the response.
+        is_navigation = (
+            self._method in ("GET", "HEAD")
+            and headers.get("sec-fetch-mode") == "navigate"
+            and headers.get("sec-fetch-dest") in (None, "document")
+        )
         # A write that a page of any site could have sent (CSRF).
-        content_type = self._headers.get("content-type", "").partition(";")[0].strip().lower()
+        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         is_simple_write = self._method not in SAFE_METHODS and content_type in _SIMPLE_TYPES
         if (
             len(origins) > 1
             or not (is_own or self._cors_origin)
             or (self._has_cookie and not is_own)  # other sites must use a key of their own
-            or (is_from_elsewhere and not self._is_navigation())
+            or (is_from_elsewhere and not is_navigation)
             or (self._has_cookie and not origins and is_simple_write)
         ):
             self._cors_origin = ""
@@ -280,18 +253,11 @@ class Exchange:
                 "To allow a site, start the server with --cors-origin ORIGIN.",
             )
 
-    def _is_navigation(self) -> bool:
-        """Whether a user follows a link from another site. That site cannot read the response."""
-        return (
-            self._method in ("GET", "HEAD")
-            and self._headers.get("sec-fetch-mode") == "navigate"
-            and self._headers.get("sec-fetch-dest") in (None, "document")
-        )
-
-    async def _authenticate(self) -> None:
-        auth, metrics = self._service.auth, self._service.metrics
+    async def _check_credential(self) -> Principal:
+        """Who sends this, if they may, and do not do so too often."""
+        metrics = self._service.metrics
         try:
-            self._principal, self._credential = await auth.authenticate(
+            principal, self._credential = await self._service.auth.authenticate(
                 self._headers.raw, self._address
             )
         except Problem as problem:
@@ -302,11 +268,17 @@ class Exchange:
                 metrics.rate_limited.labels("auth").inc()
             raise
         self._credential_checked_at = time.monotonic()
-        self._state["principal"] = self._principal
-        set_actor(actor(self._principal, self._path, self._address, self._has_cookie))
-        connection = self._state.get("connection")
-        if connection is not None:
-            connection.prove()
+        self._principal = self._state["principal"] = principal
+        interface = "console" if self._has_cookie else "rest"
+        if self._path == "/mcp" or self._path.startswith("/mcp/"):
+            interface = "mcp"
+        key = "" if principal.credential == LOCAL else principal.credential
+        set_actor(Actor(principal.user, key, interface, self._address))
+        if "connection" in self._state:
+            self._state["connection"].prove()
+        self._take(principal.user, self._rate_group)
+        self._policy.check(principal)
+        return principal
 
     def _take(self, key: str, group: str) -> None:
         """Count against a rate limit."""
@@ -325,26 +297,41 @@ class Exchange:
         self._credential_checked_at = time.monotonic()
         return await self._service.auth.is_still_valid(self._principal, self._credential)
 
+    # -- the log ---
+
+    def _log(self, name: str, started_at: float) -> None:
+        seconds = time.perf_counter() - started_at
+        route, status = route_template(self._scope), self._status or 499
+        self._service.metrics.count_request(route, self._method, status, seconds)
+        method, principal = self._method, self._principal
+        logs.event(
+            name,
+            method=method if method in (*METHODS, "OPTIONS") else "OTHER",
+            route=route,
+            status=status,
+            ms=round(seconds * 1000, 2),
+            user=principal and principal.user,
+            credential=principal and principal.credential,
+            request_id=self._request_id,
+        )
+
+    def _log_failure(self, error: Exception) -> None:
+        if is_unexpected(error):
+            logs.error(error, request_id=self._request_id, route=route_template(self._scope))
+
 
 def route_template(scope: Scope) -> str:
     """The path of the matched route as written in the code, without ids or other user data."""
-    path = getattr(scope.get("route"), "path", None)
-    if isinstance(path, str) and path:
-        return path
-    return "-"
-
-
-# -- HTTP ---
+    return getattr(scope.get("route"), "path", None) or "-"
 
 
 class HttpExchange(Exchange):
     """One request and its response."""
 
-    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
-        super().__init__(edge, scope, receive, send, scope["method"])
-        if self._method == "HEAD":
+    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send, method: str) -> None:
+        super().__init__(edge, scope, receive, send, method)
+        if method == "HEAD":
             self._scope["method"] = "GET"
-        self._rate_group = self._policy.rate_limit_for(self._method)
         self._max_bytes: int = getattr(LIMITS, self._policy.body_limit)
         self._received_bytes = 0
         self._waited_seconds = 0.0
@@ -360,43 +347,38 @@ class HttpExchange(Exchange):
         started_at = time.perf_counter()
         self._edge.in_flight += 1
         try:
-            await self._handle()
+            response = await self._admit()
+            if response is not None:
+                await response(self._scope, self._receive, self._send)
+            elif self._rate_group == limits.SEARCH:
+                async with self._edge.search_turn():
+                    await self._edge.app(self._scope, self._receive, self._send)
+            else:
+                handler = self._edge.handler(self._scope)
+                await handler(self._scope, self._receive, self._send)
         except StreamEnded:
             pass  # the response is complete
         except Exception as error:  # the client gets an error response, whatever it is
-            await self._handle_error(error)
+            if not self._has_ended and not isinstance(error, ClientDisconnect):
+                self._log_failure(error)
+                if not self._status:  # otherwise the server closes the connection
+                    await self._error_response(error)(self._scope, self._receive, self._send)
         finally:
             if self._is_stream:
                 self._service.metrics.open_streams.dec()
             else:
                 self._count_end()
             self._log("request", started_at)
-            if self._principal is not None:
-                record(self._service, self._principal, self._scope, self._policy, self._status)
-
-    async def _handle(self) -> None:
-        response = await self._admit()
-        if response is not None:
-            await response(self._scope, self._receive, self._send)
-        elif self._rate_group == limits.SEARCH:
-            async with self._edge.search_turns:
-                await self._edge.app(self._scope, self._receive, self._send)
-        else:
-            handler = self._edge.handler(self._scope)
-            await handler(self._scope, self._receive, self._send)
-
-    async def _handle_error(self, error: Exception) -> None:
-        if self._has_ended or isinstance(error, ClientDisconnect):
-            return
-        self._log_failure(error)
-        if not self._status:  # otherwise the server closes the connection
-            response = self._error_response(error)
-            await response(self._scope, self._receive, self._send)
+            self._record()
 
     async def _admit(self) -> Response | None:
-        """Admit the request or raise. Preflight and OPTIONS requests are answered here."""
+        """Admit the request or raise. CORS preflight requests are answered here."""
         self._check_load()
-        self._check_size()
+        length = self._headers.get("content-length", "0")
+        if not (length.isascii() and length.isdecimal() and len(length) <= 18):
+            raise Problem(400, "The Content-Length header is not a number.", headers=_CLOSE)
+        if int(length) > self._max_bytes:
+            raise self._too_large()
         self._check_host()
         self._check_origin()
         wants_method = self._headers.get("access-control-request-method")
@@ -408,26 +390,14 @@ class HttpExchange(Exchange):
             return Response(status_code=204, headers=headers)
         if self._policy.is_public:
             self._take(client_network(self._address), self._rate_group)
-        else:
-            await self._authenticate()
-            assert self._principal is not None
-            self._take(self._principal.user, self._rate_group)
-            self._policy.check(self._principal)
-            self._check_share(self._principal.user)
-        if self._method != "OPTIONS":
             return None
-        methods = allowed_methods(self._scope)
-        if not methods:
-            raise Problem(404, DEFAULT_MESSAGES[404])
-        return Response(status_code=204, headers={"Allow": ", ".join(methods)})
-
-    def _check_share(self, user: str) -> None:
-        """Leave some requests to other users."""
+        user = (await self._check_credential()).user
         self._edge.in_flight_of[user] += 1
         self._is_counted = True
         working = self._edge.in_flight_of[user] - self._edge.waiting_bodies.count(user)
-        if working > LIMITS.requests_each_user:
+        if working > LIMITS.requests_each_user:  # leave some to other users
             raise Problem(503, "You have too many requests in progress. Try again.", retry_after=1)
+        return None
 
     def _count_end(self) -> None:
         self._edge.in_flight -= 1
@@ -436,21 +406,14 @@ class HttpExchange(Exchange):
             if not self._edge.in_flight_of[self._principal.user]:
                 del self._edge.in_flight_of[self._principal.user]
 
-    def _check_size(self) -> None:
-        length = self._headers.get("content-length")
-        if length is None:
-            return
-        if not _CONTENT_LENGTH.fullmatch(length):
-            raise Problem(400, "The Content-Length header is not a number.", headers=_CLOSE)
-        if int(length) > self._max_bytes:
-            raise self._too_large()
-
     def _too_large(self) -> Problem:
         return Problem(
             413,
             f"The request body is too large. This route accepts {self._max_bytes:,} bytes.",
             headers=_CLOSE,
         )
+
+    # -- the body ---
 
     async def _receive(self) -> Message:
         if self._is_body_complete:
@@ -480,8 +443,8 @@ class HttpExchange(Exchange):
         try:
             async with asyncio.timeout(seconds) as self._patience:
                 victim = room.victim(holder, each, total)
-                if victim is not None:
-                    victim.give_way()
+                if victim is not None and victim._patience is not None:
+                    victim._patience.reschedule(asyncio.get_running_loop().time())
                 return await self._raw_receive()
         except TimeoutError:
             raise Problem(408, "The request body arrived too slowly.", headers=_CLOSE) from None
@@ -490,10 +453,7 @@ class HttpExchange(Exchange):
             self._patience = None
             room.leave(self)
 
-    def give_way(self) -> None:
-        """Stop waiting for the client."""
-        if self._patience is not None:
-            self._patience.reschedule(asyncio.get_running_loop().time())
+    # -- the response ---
 
     async def _send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -503,7 +463,8 @@ class HttpExchange(Exchange):
             if self._method == "HEAD":
                 await self._end()
         elif message["type"] != "http.response.body" or self._method != "HEAD":
-            if self._is_stream and not await self._may_continue():
+            is_over = self._service.draining.is_set() and not self._policy.ends_streams
+            if self._is_stream and (is_over or not await self._is_still_allowed()):
                 await self._end()
             await self._raw_send(message)
         elif message.get("more_body"):
@@ -516,9 +477,7 @@ class HttpExchange(Exchange):
         if not self._path.startswith(STATIC) or self._status >= 400:
             headers["Cache-Control"] = "no-store"
         if self._status == 405:
-            methods = allowed_methods(self._scope)
-            if methods:
-                headers["Allow"] = ", ".join(methods)
+            headers["Allow"] = ", ".join(allowed_methods(self._scope))
         if self._cors_origin:
             headers["Access-Control-Allow-Origin"] = self._cors_origin
             headers["Access-Control-Expose-Headers"] = _EXPOSED_HEADERS
@@ -528,12 +487,6 @@ class HttpExchange(Exchange):
             self._is_stream = True
             self._count_end()
             self._service.metrics.open_streams.inc()
-
-    async def _may_continue(self) -> bool:
-        """Whether an event stream may continue."""
-        if self._service.draining.is_set() and not self._policy.ends_streams:
-            return False
-        return await self._is_still_allowed()
 
     async def _end(self) -> None:
         await self._raw_send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -559,30 +512,44 @@ class HttpExchange(Exchange):
             login += "?" + urlencode({"next": target})
         return RedirectResponse(login, 303)
 
+    def _record(self) -> None:
+        """Record in the audit log a request that read, searched or exported anything, or was
+        refused. Deletions are recorded where they happen, and the tools of MCP one by one."""
+        principal, policy = self._principal, self._policy
+        if principal is None or current_actor().interface == "mcp":
+            return
+        method, route = self._scope["method"], getattr(self._scope.get("route"), "path", "")
+        action = ""
+        if self._status == 403:
+            action = DENIED
+        elif 200 <= self._status < 300 and (policy.toolsets or policy.one_of):
+            if route.endswith("/export"):
+                action = EXPORT
+            elif policy.rate_limit == limits.SEARCH:
+                action = SEARCH
+            elif method in ("GET", "HEAD"):
+                action = READ
+        if action:
+            ids = [str(value) for value in self._scope.get("path_params", {}).values()]
+            entry = Entry.of(action, f"{method} {route}", ids)
+            places.record(self._service.place, principal.user, entry)
+
 
 def allowed_methods(scope: Scope) -> list[str]:
     """The methods that a path supports."""
-    methods = []
-    for method in METHODS:
-        probe = {**scope, "method": method, "path_params": {}}
-        if method == "HEAD":
-            probe["method"] = "GET"
-        if any(route.matches(probe)[0] is Match.FULL for route in scope["app"].router.routes):
-            methods.append(method)
-    if methods:
-        methods.append("OPTIONS")
-    return methods
+    routes: list[Any] = scope["app"].router.routes
 
+    def is_supported(method: str) -> bool:
+        probe = {**scope, "method": "GET" if method == "HEAD" else method, "path_params": {}}
+        return any(route.matches(probe)[0] is Match.FULL for route in routes)
 
-# -- WebSockets ---
+    return list(filter(is_supported, METHODS))
 
 
 class WebSocketExchange(Exchange):
     """One WebSocket. It is closed when its credential is revoked or expires."""
 
-    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
-        super().__init__(edge, scope, receive, send, WEBSOCKET)
-        self._is_open = False
+    _is_open = False
 
     async def run(self) -> None:
         started_at = time.perf_counter()
@@ -590,10 +557,7 @@ class WebSocketExchange(Exchange):
             self._check_load()
             self._check_host()
             self._check_origin()
-            await self._authenticate()
-            assert self._principal is not None
-            self._take(self._principal.user, limits.READ)
-            self._policy.check(self._principal)
+            await self._check_credential()
             await self._edge.app(self._scope, self._receive, self._send)
         except StreamEnded:
             pass  # the socket is closed
@@ -641,38 +605,3 @@ class WebSocketExchange(Exchange):
         if not await self._is_still_allowed():
             await self._raw_send({"type": "websocket.close", "code": 1008})
             raise StreamEnded
-
-
-# -- the audit log ---
-
-
-def actor(principal: Principal, path: str, peer: str, has_cookie: bool) -> Actor:
-    """Who sends a request."""
-    interface = "console" if has_cookie else "rest"
-    if path == "/mcp" or path.startswith("/mcp/"):
-        interface = "mcp"
-    key = "" if principal.credential == LOCAL else principal.credential
-    return Actor(principal.user, key, interface, peer)
-
-
-def record(
-    service: Service, principal: Principal, scope: Scope, policy: RoutePolicy, status: int
-) -> None:
-    """Record a request that read, searched or exported anything, or was refused.
-
-    Deletions are recorded where they happen, and the tools of MCP one by one.
-    """
-    method, route = scope["method"], getattr(scope.get("route"), "path", "")
-    action = ""
-    if status == 403:
-        action = DENIED
-    elif 200 <= status < 300 and policy.toolsets:  # the other routes show no documents
-        if route.endswith("/export"):
-            action = EXPORT
-        elif policy.rate_limit == limits.SEARCH:
-            action = SEARCH
-        elif method in ("GET", "HEAD"):
-            action = READ
-    if action and current_actor().interface != "mcp":
-        ids = [str(value) for value in scope.get("path_params", {}).values()]
-        places.record(service.place, principal.user, Entry.of(action, f"{method} {route}", ids))

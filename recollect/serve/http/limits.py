@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -108,46 +108,39 @@ class WaitingRoom(Generic[T]):
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._holders: dict[Hashable, OrderedDict[T, float]] = {}
-        self._holder_of: dict[T, Hashable] = {}
+        self._waiting: dict[T, tuple[Hashable, float]] = {}
+        """The holder of each client, and since when it waits; who has waited longest is first."""
+        self._counts: Counter[Hashable] = Counter()
 
     def __len__(self) -> int:
-        return len(self._holder_of)
-
-    def __contains__(self, client: T) -> bool:
-        return client in self._holder_of
+        return len(self._waiting)
 
     def count(self, holder: Hashable) -> int:
-        return len(self._holders.get(holder, ()))
+        return self._counts[holder]
 
     def enter(self, client: T, holder: Hashable) -> None:
         """A client begins to wait, or begins again."""
         self.leave(client)
-        self._holders.setdefault(holder, OrderedDict())[client] = self._clock()
-        self._holder_of[client] = holder
+        self._waiting[client] = (holder, self._clock())
+        self._counts[holder] += 1
 
     def leave(self, client: T) -> None:
-        holder = self._holder_of.pop(client, None)
-        if holder is None:
-            return
-        clients = self._holders[holder]
-        del clients[client]
-        if not clients:
-            del self._holders[holder]
+        if client in self._waiting:
+            holder, _ = self._waiting.pop(client)
+            self._counts[holder] -= 1
+            if not self._counts[holder]:
+                del self._counts[holder]
 
     def longest_waiting(self, holder: Hashable, at_least: float = 0.0) -> T | None:
         """The client of a holder that has waited longest, if it has waited this many seconds."""
-        for client, since in self._holders.get(holder, OrderedDict[T, float]()).items():
-            if self._clock() - since >= at_least:
-                return client
-            return None
+        for client, (other, since) in self._waiting.items():
+            if other == holder:
+                return client if self._clock() - since >= at_least else None
         return None
 
     def greediest(self) -> Hashable | None:
         """The holder with the most waiting clients."""
-        if not self._holders:
-            return None
-        return max(self._holders, key=lambda holder: len(self._holders[holder]))
+        return max(self._counts, key=self._counts.__getitem__, default=None)
 
     def victim(self, holder: Hashable, each: int, total: int, at_least: float = 0.0) -> T | None:
         """Who must give way: a client of this holder if it has more than its share, else one of the

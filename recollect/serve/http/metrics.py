@@ -34,12 +34,34 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 _SECONDS_BETWEEN_COUNTS = 60.0
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _SECONDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_POOL_GAUGES = (
+    ("connections_limit", "Connections that this server may have.", "pool_max"),
+    ("waiting", "Transactions that wait for a connection.", "requests_waiting"),
+)
+_POOL_COUNTERS = (
+    ("transactions", "Transactions.", "requests_num"),
+    ("waits", "Transactions that had to wait for a connection.", "requests_queued"),
+    ("wait_seconds", "Time that transactions waited for a connection.", "requests_wait_ms"),
+    ("failed_waits", "Transactions that got no connection in time.", "requests_errors"),
+    ("connection_failures", "Attempts to connect that failed.", "connections_errors"),
+)
 
 
-class Metrics:
+class Metrics(Collector):
     content_type = CONTENT_TYPE_PLAIN_1_0_0
 
-    def __init__(self, libraries: Libraries) -> None:
+    def __init__(
+        self,
+        libraries: Libraries,
+        place: Path | str,
+        count_jobs: Callable[[], Mapping[str, JobCounts]],
+    ) -> None:
+        self._libraries = libraries
+        self._place = place
+        self._count_jobs = count_jobs
+        self._lock = threading.Lock()
+        self._unembedded = 0
+        self._counted_until = 0.0
         self._registry = CollectorRegistry()
 
         def counter(name: str, about: str, *labels: str) -> Counter:
@@ -74,15 +96,7 @@ class Metrics:
             "not_recorded", "Messages to or from the model that could not be saved."
         )
         gauge("open_libraries", "Open libraries.").set_function(lambda: len(libraries))
-
-    def watch(
-        self,
-        libraries: Libraries,
-        place: Path | str,
-        count_jobs: Callable[[], Mapping[str, JobCounts]],
-    ) -> None:
-        """Also report the state of the queue, the index and the database."""
-        self._registry.register(StateCollector(libraries, place, count_jobs))
+        self._registry.register(self)
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         if method not in _METHODS:
@@ -93,34 +107,34 @@ class Metrics:
     def text(self) -> bytes:
         return generate_latest(self._registry)
 
-
-class StateCollector(Collector):
-    """Reads the state of a server. Values that cannot be read are left out."""
-
-    def __init__(
-        self,
-        libraries: Libraries,
-        place: Path | str,
-        count_jobs: Callable[[], Mapping[str, JobCounts]],
-    ) -> None:
-        self._libraries = libraries
-        self._place = place
-        self._count_jobs = count_jobs
-        self._lock = threading.Lock()
-        self._unembedded = 0
-        self._counted_until = 0.0
-
     def describe(self) -> Iterable[Metric]:
-        return []
+        return []  # otherwise registering would call `collect`
 
     def collect(self) -> Iterable[Metric]:
+        """The state of the server. Values that cannot be read are left out."""
         yield from self._job_metrics()
         yield GaugeMetricFamily(
             "recollect_unembedded_messages",
             "Messages without a vector in the libraries that this server has open.",
             value=self.count_unembedded(),
         )
-        yield from self._pool_metrics()
+        pool = pool_statistics(self._place)
+        if pool is None:
+            return
+        connections = GaugeMetricFamily(
+            "recollect_database_connections",
+            "Connections to the database by state.",
+            labels=["state"],
+        )
+        idle = pool.get("pool_available", 0)
+        connections.add_metric(["idle"], idle)
+        connections.add_metric(["busy"], pool.get("pool_size", 0) - idle)
+        yield connections
+        for name, about, key in _POOL_GAUGES:
+            yield GaugeMetricFamily(f"recollect_database_{name}", about, value=pool.get(key, 0))
+        for name, about, key in _POOL_COUNTERS:
+            value = pool.get(key, 0) / (1000 if key.endswith("_ms") else 1)
+            yield CounterMetricFamily(f"recollect_database_{name}", about, value=value)
 
     def _job_metrics(self) -> Iterable[Metric]:
         jobs = GaugeMetricFamily(
@@ -143,80 +157,15 @@ class StateCollector(Collector):
         yield oldest
 
     def count_unembedded(self) -> int:
+        def count(library: Library) -> int:
+            try:
+                status = library.index_status()
+            except RecollectError:  # closed in the meantime
+                return 0
+            return status.passages - status.embedded
+
         with self._lock:
             if time.monotonic() >= self._counted_until:
-                self._unembedded = sum(self._libraries.map(count_unembedded))
+                self._unembedded = sum(self._libraries.map(count))
                 self._counted_until = time.monotonic() + _SECONDS_BETWEEN_COUNTS
             return self._unembedded
-
-    def _pool_metrics(self) -> Iterable[Metric]:
-        statistics = pool_statistics(self._place)
-        if statistics is None:
-            return
-        connections = GaugeMetricFamily(
-            "recollect_database_connections",
-            "Connections to the database by state.",
-            labels=["state"],
-        )
-        idle = statistics.get("pool_available", 0)
-        connections.add_metric(["idle"], idle)
-        connections.add_metric(["busy"], statistics.get("pool_size", 0) - idle)
-        yield connections
-        for family, name, about, key, unit in _POOL:
-            value = statistics.get(key, 0) / unit
-            yield family(f"recollect_database_{name}", about, value=value)
-
-
-_POOL: tuple[tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str, str, int], ...] = (
-    (
-        GaugeMetricFamily,
-        "connections_limit",
-        "Connections that this server may have.",
-        "pool_max",
-        1,
-    ),
-    (
-        GaugeMetricFamily,
-        "waiting",
-        "Transactions that wait for a connection.",
-        "requests_waiting",
-        1,
-    ),
-    (CounterMetricFamily, "transactions", "Transactions.", "requests_num", 1),
-    (
-        CounterMetricFamily,
-        "waits",
-        "Transactions that had to wait for a connection.",
-        "requests_queued",
-        1,
-    ),
-    (
-        CounterMetricFamily,
-        "wait_seconds",
-        "Time that transactions waited for a connection.",
-        "requests_wait_ms",
-        1000,
-    ),
-    (
-        CounterMetricFamily,
-        "failed_waits",
-        "Transactions that got no connection in time.",
-        "requests_errors",
-        1,
-    ),
-    (
-        CounterMetricFamily,
-        "connection_failures",
-        "Attempts to connect that failed.",
-        "connections_errors",
-        1,
-    ),
-)
-
-
-def count_unembedded(library: Library) -> int:
-    try:
-        status = library.index_status()
-    except RecollectError:  # closed in the meantime
-        return 0
-    return status.passages - status.embedded

@@ -214,54 +214,55 @@ def from_validation_error(error: RequestValidationError) -> Problem:
     for detail in error.errors()[:20]:
         location = [str(part) for part in detail["loc"]]
         name = ".".join(location[1:] or location)
-        fields.append({"name": truncate(name, 100), "problem": truncate(detail["msg"], 300)})
+        problem = detail["msg"]
+        if detail["type"] == "extra_forbidden":
+            problem = "there is no such field"
+        fields.append({"name": truncate(name, 100), "problem": truncate(problem, 300)})
     message = "; ".join(f"{field['name']}: {field['problem']}" for field in fields)
     if not message:
         message = "The request could not be parsed."
     return Problem(400, truncate(message, 1000), fields=fields)
 
 
-def _object(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": list(required), "properties": properties}
-
-
-def _field(type_: str | list[str], description: str, **more: Any) -> dict[str, Any]:
+def _described(type_: str, description: str, **more: Any) -> dict[str, Any]:
     return {"type": type_, "description": description, **more}
 
 
-_FIELDS = _object(
-    "name",
-    "problem",
-    name=_field("string", "The parameter or body field."),
-    problem=_field("string", "What is wrong with it."),
-)
-ERROR_SCHEMA: dict[str, Any] = _object(
-    "success",
-    "detail",
-    "error",
-    "request_id",
+def _object(description: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    required = [name for name in properties if name != "fields"]
+    return _described("object", description, properties=properties, required=required)
+
+
+ERROR_SCHEMA = _object(
+    "An error. All routes return errors with this body.",
     success={"type": "boolean", "const": False},
-    detail=_field("string", "What went wrong and what to do."),
+    detail=_described("string", "What went wrong and what to do."),
     error=_object(
-        "code",
-        "message",
-        "details",
-        "timestamp",
-        "retry_after",
-        code=_field("string", "A stable code for programs.", examples=sorted(CODES.values())),
-        message=_field("string", "Same as `detail`."),
+        "The same for programs.",
+        code=_described("string", "A stable code.", examples=sorted(CODES.values())),
+        message=_described("string", "Same as `detail`."),
         details=_object(
-            "status_code",
-            "path",
-            status_code=_field("integer", "The HTTP status."),
-            path=_field("string", "The path of the request."),
-            fields=_field("array", "The invalid fields, for validation errors.", items=_FIELDS),
+            "Where it went wrong.",
+            status_code=_described("integer", "The HTTP status."),
+            path=_described("string", "The path of the request."),
+            fields=_described(
+                "array",
+                "The invalid fields, for validation errors.",
+                items=_object(
+                    "An invalid field.",
+                    name=_described("string", "The parameter or body field."),
+                    problem=_described("string", "What is wrong with it."),
+                ),
+            ),
         ),
         timestamp={"type": "string", "format": "date-time"},
-        retry_after=_field(
-            ["integer", "null"], "Seconds to wait before retrying, if retrying can help."
-        ),
+        retry_after={
+            "type": ["integer", "null"],
+            "description": "Seconds to wait before retrying, if retrying can help.",
+        },
     ),
-    request_id=_field("string", "Identifies the request in the server log (also `X-Request-ID`)."),
-) | {"description": "An error. All routes return errors with this body."}
+    request_id=_described(
+        "string", "Identifies the request in the server log (also `X-Request-ID`)."
+    ),
+)
 """The error body as a JSON schema for OpenAPI."""

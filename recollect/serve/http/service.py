@@ -26,8 +26,6 @@ from recollect.serve.identity.auth import Authenticator
 from recollect.serve.identity.principal import JwtSettings
 from recollect.store.api_keys import ApiKeys
 
-_SCHEMES = ("http", "https")
-
 
 @dataclass(frozen=True, slots=True)
 class ServiceConfig:
@@ -95,31 +93,25 @@ class ServiceConfig:
         runs_jobs: bool | None = None,
     ) -> ServiceConfig:
         """These options, completed from the settings."""
-        if runs_jobs is None:
-            runs_jobs = settings.JOBS.get() == "server"
-        if base_url is None:
-            base_url = settings.BASE_URL.get()
-        base_url = base_url.rstrip("/")
+        base_url = (settings.BASE_URL.get() if base_url is None else base_url).rstrip("/")
         hosts = list(public_hosts or settings.ALLOWED_HOSTS.get())
         if base_url and is_origin(base_url):
             hosts.append(urlsplit(base_url).netloc)
-        if port is None:
-            port = settings.PORT.get()
-        if rate_per_minute is None:
-            rate_per_minute = settings.RATE_LIMIT.get()
         origins = cors_origins or settings.CORS_ORIGINS.get()
         return cls(
             host=host or settings.HOST.get(),
-            port=port,
+            port=settings.PORT.get() if port is None else port,
             public_hosts=tuple(dict.fromkeys(name.lower() for name in hosts)),
             cors_origins=tuple(origin.rstrip("/") for origin in origins),
-            rate_per_minute=rate_per_minute,
+            rate_per_minute=(
+                settings.RATE_LIMIT.get() if rate_per_minute is None else rate_per_minute
+            ),
             base_url=base_url,
             secure_cookies=base_url.startswith("https://"),
             trusted_proxies=settings.TRUSTED_PROXIES.get(),
             user=user or "",
             jwt=JwtSettings.configured(),
-            runs_jobs=runs_jobs,
+            runs_jobs=settings.JOBS.get() == "server" if runs_jobs is None else runs_jobs,
         )
 
 
@@ -139,34 +131,30 @@ class Service:
         self.shared = shared_database(place)
         """The state that all servers of the place share."""
         self.changes = change_signals(place)
+        runs_jobs = self.config.runs_jobs
+        # Then a library that changes is indexed by a job, and not by a thread of its own.
+        queues_indexing = self.engine == "postgresql" or not runs_jobs
         self._job_system = JobSystem(
-            place,
-            self.shared,
-            self.changes,
-            queues_indexing=self._queues_indexing(self.config),
+            place, self.shared, self.changes, queues_indexing=queues_indexing
         )
+        self.jobs = self._job_system.jobs
         self.libraries = Libraries(place, open_library=self._job_system.open_library)
         self.keys: ApiKeys = keys(place)
         self.limiter = Limiter(self.config.rate_per_minute, clock)
         self.auth = Authenticator(
             self.keys, self.config.jwt, self.config.host, self.config.user, clock
         )
-        self.metrics = Metrics(self.libraries)
+        self.metrics = Metrics(self.libraries, place, self.jobs.counts)
         self.events = Events(self.libraries, self.changes, self.draining)
-        self.jobs = self._job_system.jobs
         self.imports = Imports(self.jobs, self._job_system.uploads, self.libraries.borrow)
         self.tasks = Tasks(self.jobs)
-        self.metrics.watch(self.libraries, place, self.jobs.counts)
-        hosts: tuple[str, ...] = ("", HOST)
-        if not self.config.runs_jobs:
-            hosts = (HOST,)  # what only this machine can do
+        # HOST is what only this machine can do.
+        hosts = ("", HOST) if runs_jobs else (HOST,)
         self.runner = self._job_system.runner(self.libraries.borrow, hosts=hosts)
 
     @property
     def engine(self) -> str:
-        if isinstance(self.place, Path):
-            return "sqlite"
-        return "postgresql"
+        return "sqlite" if isinstance(self.place, Path) else "postgresql"
 
     @cached_property
     def upstream(self) -> Upstream | None:
@@ -178,10 +166,6 @@ class Service:
         upstream: Upstream | None = self.__dict__.get("upstream")
         if upstream is not None:
             await upstream.aclose()
-
-    def _queues_indexing(self, config: ServiceConfig) -> bool:
-        """Whether a library that changes is indexed by a job, and not by a thread of its own."""
-        return self.engine == "postgresql" or not config.runs_jobs
 
     def start_jobs(self) -> None:
         """Run the jobs that wait, also those that an earlier run of the server has left."""
@@ -209,7 +193,7 @@ class Service:
 def is_origin(text: str) -> bool:
     parts = urlsplit(text)
     return (
-        parts.scheme in _SCHEMES
+        parts.scheme in ("http", "https")
         and bool(parts.netloc)
         and text == f"{parts.scheme}://{parts.netloc}"
     )

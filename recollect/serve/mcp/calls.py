@@ -125,7 +125,7 @@ class Caller:
         self.service = self.server.service
         self.headers = Headers(scope=scope)
         self.principal: Principal = state["principal"]
-        self.turn: AbstractAsyncContextManager[None] = state["turn"]
+        self.search_turn: Callable[[], AbstractAsyncContextManager[None]] = state["search_turn"]
         self.catalog = self.server.catalog_for(scope["path_params"].get("profile"), self.principal)
         query = QueryParams(scope["query_string"])
         self.config = parse_preferences(query.get("config") or self.headers.get(CONFIG_HEADER))
@@ -201,7 +201,7 @@ class CallServer:
             with self._count_call(caller.user):
                 if not is_search(message):
                     return await loop.run_in_executor(self._threads, self._run, *arguments)
-                async with caller.turn:
+                async with caller.search_turn():
                     return await loop.run_in_executor(self._threads, self._run, *arguments)
         except Problem as problem:
             if isinstance(message, dict) and message.get("method") == "tools/call":

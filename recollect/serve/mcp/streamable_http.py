@@ -30,7 +30,7 @@ from starlette.types import Receive, Scope, Send
 from recollect.knowledge.retrieval import parse_preferences
 from recollect.serve.http.limits import READ
 from recollect.serve.http.responses import Problem, encode_json
-from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
+from recollect.serve.http.routes import ANY_SCOPE, RoutePolicy
 from recollect.serve.mcp import websocket
 from recollect.serve.mcp.calls import SESSION_HEADER, Caller
 from recollect.serve.mcp.client_sessions import Session
@@ -99,9 +99,12 @@ class AcceptedTypes:
         self.events = not types.isdisjoint((EVENT_STREAM, "text/*", "*/*"))
 
 
-@route_policy(ANY_SCOPE, rate_limit=READ, body_limit="mcp_line_bytes", ends_streams=True)
 class Endpoint:
     """The ASGI app of `/mcp`. `catalog` decides for each tool whether a credential may use it."""
+
+    route_policy = RoutePolicy(
+        ANY_SCOPE, rate_limit=READ, body_limit="mcp_line_bytes", ends_streams=True
+    )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = Caller(scope)

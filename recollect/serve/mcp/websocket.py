@@ -15,7 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from recollect.knowledge.retrieval import parse_preferences
 from recollect.serve.http import limits
 from recollect.serve.http.responses import encode_json
-from recollect.serve.http.route_policy import ANY_SCOPE, route_policy
+from recollect.serve.http.routes import NO_ROUTE, set_policy
 from recollect.serve.mcp.calls import Caller, ServiceContext
 from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import TooManyCalls
@@ -38,7 +38,6 @@ MAX_OUTBOX = 256  # messages waiting to be sent; beyond that, progress is droppe
 UNSUPPORTED_DATA = 1003
 
 
-@route_policy(ANY_SCOPE)
 async def endpoint(socket: WebSocket) -> None:
     caller = Caller(socket.scope)
     subprotocol = SUBPROTOCOL if SUBPROTOCOL in socket.scope["subprotocols"] else None
@@ -59,6 +58,9 @@ async def endpoint(socket: WebSocket) -> None:
             reader.cancel()
             writer.cancel()
             await asyncio.gather(reader, writer, return_exceptions=True)
+
+
+set_policy(endpoint, NO_ROUTE)
 
 
 class _Connection:

@@ -14,7 +14,6 @@ from recollect.model.arguments import parse_moment
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import clamp
 from recollect.serve.identity.accounts import MAX_GRACE, live_sessions, new_key, revoke, rotate
 from recollect.serve.identity.principal import (
     ADMIN,
@@ -24,7 +23,7 @@ from recollect.serve.identity.principal import (
     WRITE,
     Forbidden,
 )
-from recollect.serve.rest.schemas import RequestBody, ResponseBody, about
+from recollect.serve.rest.schemas import RequestBody, ResponseBody, about, clamp
 from recollect.store.api_keys import Session, no_session
 from recollect.store.audit_log import KEY, Entry, RecordFilter, newest_records
 

@@ -22,7 +22,6 @@ from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import clamp, clamp_page, created_status, not_found_as
 from recollect.serve.identity.principal import BUS, CONVERSATIONS, READ, WRITE
 from recollect.serve.masking import can_find, mask_hit
 from recollect.serve.rest.schemas import (
@@ -34,6 +33,10 @@ from recollect.serve.rest.schemas import (
     RequestBody,
     ResponseBody,
     about,
+    clamp,
+    clamp_page,
+    created_status,
+    not_found_as,
 )
 from recollect.serve.threads import BUS_SOURCE, NO_THREAD, message_json, result_json, thread_json
 from recollect.settings import LIMITS

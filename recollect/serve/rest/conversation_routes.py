@@ -25,12 +25,6 @@ from recollect.serve.http.access import NO_CONVERSATION, Access, AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import (
-    clamp_page,
-    created_status,
-    not_found_as,
-    one_value,
-)
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
 from recollect.serve.masking import (
     can_find,
@@ -39,7 +33,17 @@ from recollect.serve.masking import (
     visible_document,
 )
 from recollect.serve.rest import schemas
-from recollect.serve.rest.schemas import Limit, Offset, PageSize, about, change_shape
+from recollect.serve.rest.schemas import (
+    Limit,
+    Offset,
+    PageSize,
+    about,
+    change_shape,
+    clamp_page,
+    created_status,
+    not_found_as,
+    one_value,
+)
 from recollect.transfer import export
 from recollect.transfer.restoring import parse_export
 

@@ -17,12 +17,11 @@ from recollect.serve.http.access import AccessTo
 from recollect.serve.http.limits import IMPORT
 from recollect.serve.http.responses import Problem, json_response
 from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE
 from recollect.serve.rest.schemas import ResponseBody, about
 from recollect.settings import LIMITS
 
-routes = Routes("imports", CONVERSATIONS, route_class=DeferredRoute)
+routes = Routes("imports", CONVERSATIONS)
 
 _CHUNK_BYTES = 1 << 20
 _RETRY_SECONDS = 30

@@ -25,12 +25,11 @@ from recollect.library import Library
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.responses import json_response
-from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import JsonRoute, clamp, clamp_page, created_status
+from recollect.serve.http.routes import Route, Routes
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE, Forbidden, Principal
 from recollect.serve.masking import has_masked_messages
 from recollect.serve.rest import knowledge_schemas as schemas
-from recollect.serve.rest.schemas import RequestBody
+from recollect.serve.rest.schemas import RequestBody, clamp, clamp_page, created_status
 from recollect.settings import LIMITS
 from recollect.transfer.export import as_json
 from recollect.transfer.restoring import parse_export
@@ -49,7 +48,7 @@ _EXPORT_MEDIA_TYPES = (
 )
 
 
-class _KnowledgeRoute(JsonRoute):
+class _KnowledgeRoute(Route):
     """A route such as `{item_id}/export` matches only if the undecoded path ends in `/export`."""
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:

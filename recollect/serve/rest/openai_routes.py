@@ -34,7 +34,6 @@ from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import CHAT
 from recollect.serve.http.responses import Problem
 from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import DeferredRoute
 from recollect.serve.identity.principal import CONVERSATIONS, LOCAL, READ, WRITE
 from recollect.settings import LIMITS
 
@@ -47,7 +46,7 @@ _SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is s
 
 T = TypeVar("T")
 
-routes = Routes("openai", CONVERSATIONS, route_class=DeferredRoute)
+routes = Routes("openai", CONVERSATIONS)
 
 _ERROR = {"description": "An error of the model server, unchanged, or of this server."}
 _UNCHANGED: dict[int | str, dict[str, Any]] = {

@@ -22,14 +22,10 @@ from recollect.persistence import PersistenceApi
 from recollect.serve.http.access import NO_CONVERSATION, AccessTo
 from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import (
-    created_status,
-    not_found_as,
-    one_value,
-)
 from recollect.serve.identity.principal import CONVERSATIONS, WRITE
 from recollect.serve.rest import schemas
 from recollect.serve.rest.conversation_routes import ConversationId
+from recollect.serve.rest.schemas import created_status, not_found_as, one_value
 
 routes = Routes("conversations", CONVERSATIONS, document="conversation_id")
 

@@ -7,13 +7,17 @@ schemas.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from recollect.errors import InvalidInput, NotFound
 from recollect.language.text import iso
 from recollect.model.undo import Change as LibraryChange
+from recollect.settings import LIMITS
 
 
 def about(description: str, default: Any = ..., **rules: Any) -> Any:
@@ -39,6 +43,42 @@ PurgeState = Annotated[
         "stopped reading the library. `GET /api/v1/stats` has the reason."
     ),
 ]
+
+
+# -- parameters ---
+
+
+@contextmanager
+def not_found_as(message: str) -> Iterator[None]:
+    """Replace the message of NotFound with the one a contract specifies."""
+    try:
+        yield
+    except NotFound:
+        raise NotFound(message) from None
+
+
+def clamp(value: int, minimum: int, maximum: int) -> int:
+    return max(minimum, min(value, maximum))
+
+
+def clamp_page(limit: int, offset: int) -> tuple[int, int]:
+    """A page within the limits: values outside are clamped."""
+    return clamp(limit, 1, LIMITS.page_size), clamp(offset, 0, LIMITS.page_offset)
+
+
+def created_status(created: bool) -> int:
+    """The status of such a response."""
+    return 201 if created else 200
+
+
+def one_value(value: str | None, alias: str | None, name: str, alias_name: str) -> str | None:
+    """The value of a field with two names. Raises InvalidInput if they contradict each other."""
+    if value is not None and alias is not None and value != alias:
+        raise InvalidInput(f"{name} and {alias_name} mean the same, but have different values.")
+    return alias if value is None else value
+
+
+# -- bodies ---
 
 
 class RequestBody(BaseModel):

@@ -18,11 +18,10 @@ from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
-from recollect.serve.http.routing import clamp_page
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, Forbidden
 from recollect.serve.links import conversation_url
 from recollect.serve.masking import is_masked, mask_hit
-from recollect.serve.rest.schemas import PageSize, ResponseBody, Visibility, about
+from recollect.serve.rest.schemas import PageSize, ResponseBody, Visibility, about, clamp_page
 
 routes = Routes("search", CONVERSATIONS)
 

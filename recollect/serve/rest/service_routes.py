@@ -17,8 +17,7 @@ from recollect.library import Library
 from recollect.serve.http.access import AccessTo
 from recollect.serve.http.events import TooManyStreams
 from recollect.serve.http.responses import RETRY_SECONDS, Problem, json_response
-from recollect.serve.http.route_policy import PUBLIC
-from recollect.serve.http.routes import Routes
+from recollect.serve.http.routes import PUBLIC, Routes
 from recollect.serve.http.service import Service
 from recollect.serve.identity.principal import ADMIN, CONVERSATIONS, KNOWLEDGE, READ, WRITE
 from recollect.serve.rest.schemas import ResponseBody, about
