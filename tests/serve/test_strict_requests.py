@@ -88,9 +88,7 @@ def test_every_route_names_an_unknown_query_parameter(client: TestClient, key: M
         assert response.json()["error"]["details"]["fields"][0]["name"] == "flavour"
 
 
-def test_every_route_without_a_body_refuses_one(
-    client: TestClient, key: MakeKey
-) -> None:
+def test_every_route_without_a_body_refuses_one(client: TestClient, key: MakeKey) -> None:
     credentials = key(("read", "write", "admin"))
     for method, path, operation in operations():
         if "requestBody" in operation:
