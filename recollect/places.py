@@ -105,12 +105,11 @@ def move(
     remove: bool = False,
     progress: Progress | None = None,
 ) -> MoveResult:
-    """Copy a user's library to another place, or resume an interrupted copy.
+    """Copy a user's library to another place, or do that again after an interruption.
 
     Both places are as for `open`. The target must be empty, or the result of an interrupted move.
-    Programs may write to the source in the meantime; what they write is copied too. With `switch`,
-    the source is closed when the copy is complete: whoever writes to it gets LibraryMoved. With
-    `remove`, it is then deleted.
+    The source is copied as it is now. With `switch`, it is closed before: whoever writes to it gets
+    LibraryMoved. With `remove`, it is deleted when the copy is complete.
     """
     from recollect.transfer import moving
 
@@ -439,7 +438,7 @@ def complete(store: Store) -> Store:
         store.close()
         raise RecollectError(
             f"{store.path} is incomplete: a move into it was interrupted. Run the same "
-            "`recollect move` again to resume it, or with --abort to delete the copy."
+            "`recollect move` again to complete it, or with --abort to delete the copy."
         )
     reason = store.closure()
     if reason is not None:

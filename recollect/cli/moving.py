@@ -41,15 +41,15 @@ _EXAMPLES = """\
   recollect move FROM TO --abort                       discard an interrupted move
   recollect move FROM TO --reopen                      accept writes at FROM again
 
-Programs may write to the library in the meantime; what they write is copied too.
-Without --switch and --remove, the library at FROM stays as it is.
-Run the same command again to resume an interrupted move.
+Without --switch and --remove, the library at FROM stays as it is, and is copied as it is now.
+With one of them, nobody can write to it from now on.
+Run the same command again after an interruption.
 The command moves one library; to move several, use a loop:
   for user in ann ben; do recollect move FROM TO --user "$user"; done
 """
 _UNFINISHED = (
-    "The move was interrupted. Run the same command again to resume it, or add --abort to discard "
-    "it."
+    "The move was interrupted. Run the same command again to complete it, or discard it with "
+    "--abort."
 )
 
 
@@ -69,7 +69,7 @@ def define_move(command: argparse.ArgumentParser) -> None:
     add_flag(
         command,
         "--switch",
-        "close the library at FROM when TO has everything: writes to it are refused",
+        "close the library at FROM: writes to it are refused, and TO is used from now on",
     )
     add_flag(
         command,

@@ -31,7 +31,6 @@ from recollect.store.values import (
     Closure,
     Contents,
     Findings,
-    Fingerprints,
     Forgotten,
     ListPosition,
     MatchGroups,
@@ -470,34 +469,12 @@ class Store:
         Returns a description of the snapshot.
         """
 
-    def import_batch(self, batch: Batch) -> str | None:
+    def import_batch(self, batch: Batch) -> None:
         """Add a batch from another library. Batches must come in the order they were exported.
 
-        Existing rows stay, rows that differ are corrected, and rows in the range of the batch that
-        it does not contain are deleted, so an interrupted move can be resumed. Returns a name for
-        what was corrected, if anything was. From the first batch on, the library has the marker
-        MOVING (see store/sql/transfer.py), and nobody else can write to it.
+        From the first batch on, the library has the marker MOVING (see store/sql/transfer.py), and
+        nobody else can write to it. If it has that marker already, it is emptied first.
         """
-
-    def fingerprints(self) -> Fingerprints:
-        """A hash of each block of rows, to find what differs between a library and its copy."""
-
-    def export_changes(
-        self,
-        copy: Fingerprints,
-        receive: Callable[[Batch], None],
-        close: Callable[[str], Closure | None] | None = None,
-        seconds: float = 0.0,
-    ) -> int:
-        """Pass the blocks that differ from a copy to `receive`, and return their number.
-
-        With `close`, others who want to write wait meanwhile. It is called at the end with a hash
-        of the contents. If it returns a reason, the library is closed for that reason. Raises
-        StoreBusy, and leaves the library as it is, if this takes longer than `seconds`.
-        """
-
-    def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
-        """The rows of this library in the range of a batch of another one."""
 
     def join_move(self) -> None:
         """Let this object write to the library even if it is closed."""
@@ -505,8 +482,11 @@ class Store:
     def closure(self) -> Closure | None:
         """Why nobody may write to the library, or None."""
 
-    def complete_move(self) -> None:
-        """Remove the marker MOVING, and open the library to everybody."""
+    def set_closure(self, reason: Closure | None) -> None:
+        """Close the library to all others who write, or open it to everybody.
+
+        A library that is opened is complete: the marker MOVING is removed.
+        """
 
     def get_marker(self, name: str) -> int | None:
         """The number stored under a name."""
@@ -514,11 +494,8 @@ class Store:
     def set_marker(self, name: str, number: int | None) -> None:
         """Store a number under a name, or remove it with None."""
 
-    def remove_library(self, expected: Contents | str | None = None) -> None:
-        """Delete the library and close the store; only if it has the `expected` contents.
-
-        These are given as `export_batches` returns them, or as the hash that `hand_over` computed.
-        """
+    def remove_library(self, expected: Closure | None = None) -> None:
+        """Delete the library and close the store; only if it is still closed as `expected`."""
 
     # -- the library as a whole ---
 

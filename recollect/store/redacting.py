@@ -18,13 +18,13 @@ from recollect.store.views import StoreView
 READS = (
     "activity", "authors", "candidates", "candidates_by_id", "change_times", "close", "closure",
     "cosines", "count", "document", "documents", "documents_containing", "engine",
-    "export_batches", "facet_names", "find_id", "find_substring", "fingerprints", "frequencies",
+    "export_batches", "facet_names", "find_id", "find_substring", "frequencies",
     "get_marker", "has_match", "header", "highest_cosines", "human_only", "ids_with_prefix",
     "indexing_lock", "is_linear", "iter_documents", "join_move", "known_words", "last_move",
     "list_position", "match", "match_groups", "match_times", "missing_features", "nearest",
     "needs_refresh", "newest", "passage_key", "passage_page", "passages_by_key", "path",
     "positions", "previous_passages", "purge", "purge_status", "read_only", "receipts", "recent",
-    "refresh", "release_snapshot", "repair", "rows_in_range", "sample", "size", "snapshot",
+    "refresh", "release_snapshot", "repair", "sample", "size", "snapshot",
     "spaces", "stats", "summaries", "summaries_after", "summary", "text_scores", "title_matches",
     "undo_log", "unembedded", "unobserved", "variants", "vectorless", "vectors", "verify",
     "version", "words_containing",
@@ -47,8 +47,7 @@ WRITES_NO_TEXT = {
     "update_space": "it only sets a flag and two numbers",
     "start_import": "it writes only the path, which identifies the import",
     "set_marker": "it writes only a number",
-    "export_changes": "it writes only where the library is now",
-    "complete_move": "it only opens the library",
+    "set_closure": "it writes only where the library is now",
 }
 
 

@@ -286,14 +286,6 @@ class Batch(NamedTuple):
     """Whether this is the last batch of the table."""
     highest_key: int = 0
     """For passages: no new passage may get a key up to this one."""
-    until: tuple[int, ...] | None = None
-    """The last key of the range that the batch covers, if that is not the key of its last row."""
-
-    def end(self, key_columns: int) -> tuple[int, ...] | None:
-        """The last key of the range that the batch covers; None if the range is open."""
-        if self.until is not None or self.is_last:
-            return self.until
-        return tuple(self.rows[-1][:key_columns])
 
 
 class Contents(NamedTuple):
@@ -306,12 +298,6 @@ class Contents(NamedTuple):
     hash: str
 
 
-Block = tuple[str, int]
-"""A table, and the number of a range of its keys."""
-Fingerprints = Mapping[Block, bytes]
-"""A hash of the rows in each block of a library. Blocks without rows are left out."""
-
-
 class Closure(NamedTuple):
     """Why nobody may write to a library."""
 
@@ -319,8 +305,6 @@ class Closure(NamedTuple):
     """Its new place; empty if this is the new place, and the move is not complete."""
     token: int = 0
     """The number of the move, which both libraries store."""
-    state: str = ""
-    """A hash of the contents that were moved."""
 
 
 # -- care ---

@@ -18,7 +18,7 @@ from recollect.model.receipts import Receipt
 from recollect.model.undo import Change
 from recollect.store.audit_log import DELETE, FORGET, REDACT, RESTORE, UNDO, Entry
 from recollect.store.base import Store
-from recollect.store.values import Contents, Forgotten, Removal
+from recollect.store.values import Closure, Forgotten, Removal
 
 METHODS = frozenset(name for name in vars(Store) if not name.startswith("_"))
 
@@ -108,6 +108,6 @@ class AuditedStore(StoreView):
         self._record(Entry.of(UNDO, "import", [str(receipt)]))
         return undone_receipt
 
-    def remove_library(self, expected: Contents | str | None = None) -> None:
+    def remove_library(self, expected: Closure | None = None) -> None:
         self._store.remove_library(expected)
         self._record(Entry.of(DELETE, "library"))

@@ -272,7 +272,7 @@ def rescue(source: Path, target: Store, progress: Progress | None = None) -> Sal
             f"{source} was written to while it was read. Stop the programs that use it, remove the "
             "new library and run the same command again."
         )
-    target.complete_move()
+    target.set_closure(None)
     return report
 
 

@@ -163,7 +163,7 @@ def test_nothing_is_added_to_a_library_that_another_process_has_closed(
     database: str, user: str
 ) -> None:
     with two_stores(database, user) as (store, other):
-        other._write(lambda db: closing.close(db, Closure("elsewhere")))
+        other._write(lambda db: closing.set_closure(db, Closure("elsewhere")))
         with pytest.raises(LibraryMoved):
             store.append("c", message(4))
         assert len(stored_ids(store)) == 4

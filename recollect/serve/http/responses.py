@@ -70,7 +70,7 @@ _PUBLIC_MESSAGES: dict[type[Exception], str] = {
     errors.ReadOnlyLibrary: "The library is read-only, so nothing was written. Searching and "
     "reading work.",
     errors.LibraryMoved: "The library is being moved to another place, so nothing was written. "
-    "Try again in a few seconds.",
+    "Try again in a few minutes.",
     errors.StoreUnavailable: "The database cannot be reached. Try again in a few seconds.",
 }
 

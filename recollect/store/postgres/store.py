@@ -29,7 +29,7 @@ from recollect.store.sql.store import SqlStore, TextQueries
 from recollect.store.values import (
     Appended,
     Candidate,
-    Contents,
+    Closure,
     Findings,
     Progress,
     Space,
@@ -225,9 +225,9 @@ class PostgresStore(SqlStore[Connection]):
     def join_move(self) -> None:
         self._transactions.is_mover = True
 
-    def remove_library(self, expected: Contents | str | None = None) -> None:
+    def remove_library(self, expected: Closure | None = None) -> None:
         def work(db: Connection) -> None:
-            transfer.require_contents(db, expected, self.path)
+            transfer.require_closure(db, expected, self.path)
             for table in _TABLES:
                 db.run(f"delete from {db.own_rows(table)}")
 

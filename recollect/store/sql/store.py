@@ -6,7 +6,6 @@ and whatever differs: its own index, its vectors, and its care.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -52,7 +51,6 @@ from recollect.store.values import (
     Candidate,
     Closure,
     Contents,
-    Fingerprints,
     Forgotten,
     ListPosition,
     MatchGroups,
@@ -569,54 +567,25 @@ class SqlStore(Store, Generic[Connection]):
     def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
         return self._read(lambda db: transfer.export_batches(db, receive))
 
-    def import_batch(self, batch: Batch) -> str | None:
+    def import_batch(self, batch: Batch) -> None:
         self.join_move()
 
-        def work(db: Connection, index: TextIndex) -> transfer.Import:
-            result = transfer.import_batch(db, batch, index)
-            if result.has_removed:
+        def work(db: Connection, index: TextIndex) -> None:
+            if transfer.import_batch(db, batch, index):
                 self._request_purge(db)
-            return result
 
-        result = self._write_text(work)
+        self._write_text(work)
         if batch.is_last:
             self._complete_vocabulary()
-        return result.correction
-
-    def fingerprints(self) -> Fingerprints:
-        return self._read(transfer.fingerprints)
-
-    def export_changes(
-        self,
-        copy: Fingerprints,
-        receive: Callable[[Batch], None],
-        close: Callable[[str], Closure | None] | None = None,
-        seconds: float = 0.0,
-    ) -> int:
-        if close is None:
-            return self._read(lambda db: transfer.export_changes(db, copy, receive)[0])
-
-        def work(db: Connection) -> int:
-            deadline = time.monotonic() + seconds
-            count, state = transfer.export_changes(db, copy, receive, deadline)
-            transfer.require_time(deadline)
-            reason = close(state)
-            if reason is not None:
-                transfer.close(db, reason)
-            return count
-
-        return self._write(work)
-
-    def rows_in_range(self, batch: Batch) -> list[tuple[Any, ...]]:
-        return self._read(lambda db: transfer.rows_in_range(db, batch))
 
     def closure(self) -> Closure | None:
         return self._read(transfer.closure)
 
-    def complete_move(self) -> None:
+    def set_closure(self, reason: Closure | None) -> None:
         def work(db: Connection) -> None:
-            database.set_marker(db, transfer.MOVING, None)
-            transfer.close(db, None)
+            if reason is None:
+                database.set_marker(db, transfer.MOVING, None)
+            transfer.set_closure(db, reason)
 
         self.join_move()
         self._write(work)

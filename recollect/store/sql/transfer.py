@@ -1,49 +1,39 @@
 """Copy a library from one store to another, the same for both databases.
 
 Rows are copied as they are, with their keys, because receipts refer to passages by key. So the
-target must be a new library. Derived data is not copied but built again in the target.
+target must be a new library. Derived data is not copied but built again in the target. Tables are
+copied in an order in which every row comes after the rows it refers to, and rows in the order of
+their keys.
 
-Tables are copied in an order in which every row comes after the rows it refers to, and rows in the
-order of their keys. Every batch is compared with the target, so an interrupted move is resumed by
-copying everything again.
-
-The first batch closes the target to everybody else (see handover.py). So a row that only the target
-has was copied earlier, and has been deleted in the source since: it is deleted in the target too.
-If the target is not closed, such a row may be the only copy of something that a person wrote. Then
-it is an error.
+The first batch closes the target to everybody else. If it is incomplete, because a copy of it was
+interrupted, it is emptied, and the copy begins again.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
 
-from recollect.errors import InvalidInput, LibraryMoved, RecollectError, StoreBusy
+from recollect.errors import InvalidInput, LibraryMoved, RecollectError
 from recollect.model.kinds import CONVERSATION
-from recollect.store.sql import passages, statistics
+from recollect.store.sql import passages
 from recollect.store.sql.database import Database, IndexRow, TextIndex, get_marker, set_marker
 from recollect.store.sql.encoding import DOCUMENT_COLUMNS, HEADING
-from recollect.store.values import Batch, Block, Closure, Contents, Fingerprints
+from recollect.store.values import Batch, Closure, Contents
 
 MOVING = "moving"
 """The marker of a library that another one is being moved into."""
-ARRIVING = 1
-ARRIVED = 2
-"""The copy is complete and verified. The original is about to be removed, or already is."""
 
 # A batch ends after this many rows, or this many characters of messages. It is one transaction of
 # the target, and is in memory as a whole.
 MAX_BATCH_ROWS = 10_000
 _MAX_BATCH_CHARACTERS = 16_000_000
 _ROWS_PER_QUERY = 200
-_KEYS_PER_QUERY = 10_000
 
 Row = tuple[Any, ...]
 
@@ -54,63 +44,28 @@ class Table(NamedTuple):
     name: str
     key: tuple[str, ...]
     columns: tuple[str, ...]
-    fixed: tuple[str, ...] = ()
-    """Columns that never change in a row."""
     flags: tuple[str, ...] = ()
     """Columns that are numbers in SQLite and booleans in PostgreSQL."""
-    digested: tuple[str, ...] = ()
-    """Columns that differ if anything in a row does; empty if that takes all columns."""
-    block_size: int = 256
-    """Rows are compared in blocks: ranges of this many values of the first key column."""
-
-    @property
-    def start(self) -> tuple[int, ...]:
-        """A key before all others."""
-        return (0,) * len(self.key)
 
     def key_of(self, row: Row) -> tuple[int, ...]:
         return row[: len(self.key)]
 
-    def block_of(self, row: Row) -> int:
-        number: int = row[0] // self.block_size
-        return number
-
-    def identity(self, row: Row) -> Row:
-        return tuple(row[self.columns.index(name)] for name in (*self.key, *self.fixed))
-
-    def rows(
-        self,
-        db: Database,
-        after: tuple[int, ...],
-        limit: int,
-        until: tuple[int, ...] | None = None,
-        columns: tuple[str, ...] = (),
-    ) -> list[Row]:
-        """The rows after a key and up to another one, in the order of their keys."""
-        columns = columns or self.columns
+    def rows(self, db: Database, after: tuple[int, ...], limit: int) -> list[Row]:
+        """The rows after a key, in the order of their keys."""
         key = ", ".join(self.key)
-        placeholders = ", ".join("?" * len(self.key))
-        condition = f"({key}) > ({placeholders})"
-        values = list(after)
-        if until is not None:
-            condition += f" and ({key}) <= ({placeholders})"
-            values += until
         rows = db.rows(
-            f"select {', '.join(columns)} from {self.name} "
-            f"where {db.own()} and {condition} order by {key} limit ?",
-            (*values, limit),
+            f"select {', '.join(self.columns)} from {self.name} "
+            f"where {db.own()} and ({key}) > ({', '.join('?' * len(self.key))}) "
+            f"order by {key} limit ?",
+            (*after, limit),
         )
-        indexes = [columns.index(name) for name in self.flags if name in columns]
-        if not indexes:
+        flags = [self.columns.index(name) for name in self.flags]
+        if not flags:
             return rows
-        return [with_flags(row, indexes) for row in rows]
-
-
-def with_flags(row: Row, indexes: list[int]) -> Row:
-    values = list(row)
-    for n in indexes:
-        values[n] = bool(values[n])
-    return tuple(values)
+        return [
+            tuple(bool(value) if n in flags else value for n, value in enumerate(row))
+            for row in rows
+        ]
 
 
 TABLES = {
@@ -125,17 +80,13 @@ TABLES = {
             "document",
             ("key",),
             ("key", *DOCUMENT_COLUMNS, "opening", "passages", "observed"),
-            fixed=("id", "source", "source_id", "kind"),
             flags=("partial", "shared_ids"),
         ),
         Table(
             "passage",
             ("key",),
             passages.COLUMNS,
-            fixed=("document", "id"),
             flags=("shared", "canonical"),
-            # The digest covers everything else.
-            digested=("key", "document", "receipt", "shared", "digest", "position", "canonical"),
         ),
         Table(
             "receipt_document",
@@ -143,7 +94,7 @@ TABLES = {
             ("receipt", "document", "before"),
         ),
         Table("receipt_revision", ("receipt", "passage"), ("receipt", "passage", "before")),
-        Table("forgotten", ("high", "low"), ("high", "low"), block_size=1 << 56),
+        Table("forgotten", ("high", "low"), ("high", "low")),
         Table(
             "undo",
             ("number",),
@@ -169,7 +120,7 @@ def export_batches(db: Database, receive: Callable[[Batch], None] | None = None)
     conversations = 0
     for table in TABLES.values():
         digest.update(table.name.encode() + b"\n")
-        after, is_last = table.start, False
+        after, is_last = (0,) * len(table.key), False
         while not is_last:
             batch = read_batch(db, table, after, last_key)
             for row in batch.rows:
@@ -219,161 +170,55 @@ def read_batch(db: Database, table: Table, after: tuple[int, ...], last_key: int
 # -- import ---
 
 
-class Import(NamedTuple):
-    """The outcome of importing a batch."""
-
-    correction: str | None
-    """A name for a row that differed."""
-    has_removed: bool
-    """Whether text was deleted or replaced."""
-
-
-def import_batch(db: Database, batch: Batch, index: TextIndex) -> Import:
-    """See Store.import_batch."""
-    mark_moving(db)
+def import_batch(db: Database, batch: Batch, index: TextIndex) -> bool:
+    """See Store.import_batch. Returns whether the rest of an earlier copy was deleted."""
     table = TABLES[batch.table]
-    has_removed = delete_unexpected(db, table, batch, index)
-    end = batch.end(len(table.key))
-    stored = {
-        table.key_of(row): row for row in table.rows(db, batch.after, len(batch.rows) + 1, end)
-    }
-    new: list[Row] = []
-    correction = None
-    for row in batch.rows:
-        stored_row = stored.get(table.key_of(row))
-        if stored_row is None:
-            new.append(row)
-        elif stored_row != row:
-            has_removed = True
-            if table.identity(stored_row) != table.identity(row):
-                delete(db, table, [table.key_of(row)], index)
-                new.append(row)
-                continue
-            correction = correction or describe(db, table, row)
-            replace(db, table, row, index)
-    if new:
-        if table.name == "document":
-            has_removed |= delete_namesakes(db, new, index)
-        add(db, table, new, index)
+    has_removed = False
+    if batch.table == next(iter(TABLES)) and not any(batch.after):
+        has_removed = begin(db, index)
+    rows = list(batch.rows)
+    if rows and table.name == "document":
+        documents = [with_derived_columns(db, table, row) for row in rows]
+        values = [tuple(document.values()) for document in documents]
+        db.insert("document", tuple(documents[0]), values)
+    elif rows and table.name == "passage":
+        passages.insert_passages(db, rows)
+        index.add(index_rows(db, rows))
+    elif rows:
+        db.insert(table.name, table.columns, rows)
     if batch.highest_key:
         db.run(
             f"update last_key set passage = ? where {db.own()} and passage < ?",
             (batch.highest_key, batch.highest_key),
         )
-    return Import(correction, has_removed)
+    return has_removed
 
 
-def delete_unexpected(db: Database, table: Table, batch: Batch, index: TextIndex) -> bool:
-    """Delete the rows in the range of a batch that it does not contain."""
-    keys = {table.key_of(row) for row in batch.rows}
-    end = batch.end(len(table.key))
-    after, has_deleted = batch.after, False
-    while True:
-        stored = table.rows(db, after, _KEYS_PER_QUERY, end, table.key)
-        unexpected = [key for key in stored if key not in keys]
-        if unexpected:
-            delete(db, table, unexpected, index)
-            has_deleted = True
-        if len(stored) < _KEYS_PER_QUERY:
-            return has_deleted
-        after = stored[-1]
-
-
-def delete_namesakes(db: Database, rows: list[Row], index: TextIndex) -> bool:
-    """Delete documents that have the names of new ones, and another key: they are outdated."""
-    columns = TABLES["document"].columns
-    names = [columns.index(name) for name in ("id", "source", "source_id")]
-    ids, source_ids = set(), set()
-    for row in rows:
-        id_, source, source_id = (row[n] for n in names)
-        ids.add(id_)
-        source_ids.add((source, source_id))
-    members, value = db.in_list(sorted(ids))
-    others, other_value = db.in_list(sorted({source_id for _, source_id in source_ids}))
-    stored = db.rows(
-        f"select key, id, source, source_id from document where {db.own()} "
-        f"and (id in ({members}) or source_id in ({others}))",
-        (value, other_value),
-    )
-    keys = [
-        (key,)
-        for key, id_, source, source_id in stored
-        if id_ in ids or (source, source_id) in source_ids
-    ]
-    if keys:
-        delete(db, TABLES["document"], keys, index)
-    return bool(keys)
-
-
-def delete(db: Database, table: Table, keys: Sequence[Row], index: TextIndex) -> None:
-    """Delete rows by their keys, with everything derived from them."""
-    if table.name == "document":
-        members, value = db.in_list([key for (key,) in keys])
-        rows = db.rows(
-            f"select key from passage where {db.own()} and document in ({members})", (value,)
+def begin(db: Database, index: TextIndex) -> bool:
+    """Close a new library to others, to move another one into it. True if it had to be emptied."""
+    if get_marker(db, MOVING) is not None:
+        keys = [key for (key,) in db.rows(f"select key from {db.own_rows('passage')}")]
+        passages.delete_rows(db, keys, index)
+        for name in reversed(TABLES):
+            db.run(f"delete from {db.own_rows(name)}")
+        db.run(f"update last_key set passage = 0 where {db.own()}")
+        return True
+    if db.get(f"select exists (select 1 from {db.own_rows('document')})"):
+        raise InvalidInput(
+            "The library to move into has conversations already. Move into a new one "
+            "(--to-user), or merge the two: `recollect export` here and `recollect import` there."
         )
-        passages.delete_rows(db, [key for (key,) in rows], index)
-    if table.name == "passage":
-        passages.delete_rows(db, [key for (key,) in keys], index)
-        return
-    conditions = " and ".join(f"{name} = ?" for name in table.key)
-    db.run_many(f"delete from {table.name} where {db.own()} and {conditions}", keys)
-
-
-def mark_moving(db: Database) -> None:
-    """Mark a new library as one that another is being moved into, and close it to others."""
-    state = get_marker(db, MOVING)
-    if state is None:
-        if db.get(f"select exists (select 1 from {db.own_rows('document')})"):
-            raise InvalidInput(
-                "The library to move into has conversations already. Move into a new one "
-                "(--to-user), or merge the two: `recollect export` here and `recollect import` "
-                "there."
-            )
-        if db.get(
-            f"select exists (select 1 from {db.own_rows('receipt')}) "
-            f"or exists (select 1 from last_key where {db.own()} and passage > 0)"
-        ):
-            raise InvalidInput(
-                "The library to move into is not new: it has no conversations, but it had some "
-                "before. Delete what is left of it with `recollect move FROM TO --abort`."
-            )
-        close(db, Closure())
-    if state != ARRIVING:
-        set_marker(db, MOVING, ARRIVING)
-
-
-def describe(db: Database, table: Table, row: Row) -> str:
-    """A name for a row in messages."""
-    values = dict(zip(table.columns, row, strict=True))
-    match table.name:
-        case "receipt":
-            return f"import {values['id']}"
-        case "forgotten":
-            return "a record of what was forgotten"
-        case "document":
-            document = values["key"]
-        case "receipt_revision":
-            document = db.get(
-                f"select document from passage where {db.own()} and key = ?", (values["passage"],)
-            )
-        case _:
-            document = values["document"]
-    id_ = db.get(f"select id from document where {db.own()} and key = ?", (document,))
-    return f"conversation {id_!r}"
-
-
-def add(db: Database, table: Table, rows: list[Row], index: TextIndex) -> None:
-    match table.name:
-        case "document":
-            documents = [with_derived_columns(db, table, row) for row in rows]
-            values = [tuple(document.values()) for document in documents]
-            db.insert("document", tuple(documents[0]), values)
-        case "passage":
-            passages.insert_passages(db, rows)
-            index.add(index_rows(db, rows))
-        case _:
-            db.insert(table.name, table.columns, rows)
+    if db.get(
+        f"select exists (select 1 from {db.own_rows('receipt')}) "
+        f"or exists (select 1 from last_key where {db.own()} and passage > 0)"
+    ):
+        raise InvalidInput(
+            "The library to move into is not new: it has no conversations, but it had some "
+            "before. Delete what is left of it with `recollect move FROM TO --abort`."
+        )
+    set_closure(db, Closure())
+    set_marker(db, MOVING, 1)
+    return False
 
 
 def with_derived_columns(db: Database, table: Table, row: Row) -> dict[str, Any]:
@@ -393,46 +238,6 @@ def index_rows(db: Database, rows: list[Row]) -> list[IndexRow]:
     return [(row[0], titles.get(row[0], ""), row[-1]) for row in rows]
 
 
-def replace(db: Database, table: Table, row: Row, index: TextIndex) -> None:
-    match table.name:
-        case "document":
-            replace_document(db, with_derived_columns(db, table, row), index)
-        case "passage":
-            key, _, receipt, shared, *rest = row
-            passages.replace_passage(db, key, tuple(rest), index)
-            db.run(
-                f"update passage set receipt = ?, shared = ? where {db.own()} and key = ?",
-                (receipt, shared, key),
-            )
-        case _:
-            update(db, table, dict(zip(table.columns, row, strict=True)))
-
-
-def replace_document(db: Database, values: dict[str, Any], index: TextIndex) -> None:
-    """Update a document, and the index: its title is indexed with its opening passage."""
-    opening = db.get(f"select opening from document where {db.own()} and key = ?", (values["key"],))
-    openings = [key for key in {opening, values["opening"]} if key is not None]
-    project = db.get(f"select project from document where {db.own()} and key = ?", (values["key"],))
-    before = list(passages.index_rows(db, openings))
-    update(db, TABLES["document"], values)
-    if values["project"] != project:
-        statistics.move_messages(db, values["key"], project, values["project"])
-    after = list(passages.index_rows(db, openings))
-    if before != after:
-        index.replace(before, after)
-        db.mark_outdated([key for key, _, _ in after])
-
-
-def update(db: Database, table: Table, values: dict[str, Any]) -> None:
-    changes = {name: value for name, value in values.items() if name not in table.key}
-    assignments = ", ".join(f"{name} = ?" for name in changes)
-    conditions = " and ".join(f"{name} = ?" for name in table.key)
-    db.run(
-        f"update {table.name} set {assignments} where {db.own()} and {conditions}",
-        (*changes.values(), *(values[name] for name in table.key)),
-    )
-
-
 # -- closed libraries: nobody may write to them, except whoever moves them ---
 
 
@@ -447,7 +252,7 @@ def parse_closure(text: str | None) -> Closure | None:
     return Closure(**json.loads(text))
 
 
-def close(db: Database, reason: Closure | None) -> None:
+def set_closure(db: Database, reason: Closure | None) -> None:
     """Close a library, or open it again."""
     text = None
     if reason is not None:
@@ -458,8 +263,10 @@ def close(db: Database, reason: Closure | None) -> None:
 def closed_error(path: Path | str, reason: Closure) -> LibraryMoved:
     if reason.moved_to:
         return LibraryMoved(
-            f"The library at {path} was moved to {reason.moved_to}. Nothing was written here; "
-            "use the library at its new place."
+            f"The library at {path} was moved to {reason.moved_to}, or is being moved there. "
+            "Nothing was written here. Use the library at its new place when the move is complete. "
+            "If it was interrupted, run it again, or accept writes here with `recollect move FROM "
+            "TO --reopen`."
         )
     return LibraryMoved(
         f"A library is being moved into {path}, so nothing was written. Try again when the move is "
@@ -467,101 +274,10 @@ def closed_error(path: Path | str, reason: Closure) -> LibraryMoved:
     )
 
 
-# -- bringing a copy up to date while people write to the original, and handing over ---
-
-_ROWS_PER_QUERY = 5_000
-# Larger than any part of a key.
-_LAST = (1 << 63) - 1
-
-
-def fingerprints(db: Database, deadline: float | None = None) -> dict[Block, bytes]:
-    """A hash of each block. Raises StoreBusy at the deadline, a time of the monotonic clock."""
-    hashes: dict[Block, bytes] = {}
-    for table in TABLES.values():
-        blocks = groupby(scan(db, table, deadline), table.block_of)
-        for number, rows in blocks:
-            data = orjson.dumps(list(rows), default=bytes.hex)
-            hashes[table.name, number] = blake2b(data, digest_size=16).digest()
-    return hashes
-
-
-def scan(db: Database, table: Table, deadline: float | None) -> Iterator[Row]:
-    """The rows of a table, with the columns that tell whether they differ."""
-    after, is_last = table.start, False
-    while not is_last:
-        require_time(deadline)
-        rows = table.rows(db, after, _ROWS_PER_QUERY, None, table.digested)
-        yield from rows
-        is_last = len(rows) < _ROWS_PER_QUERY
-        if rows:
-            after = table.key_of(rows[-1])
-
-
-def state_hash(hashes: Fingerprints) -> str:
-    """A hash of a whole library."""
-    digest = blake2b(digest_size=16)
-    for (table, number), value in sorted(hashes.items()):
-        digest.update(b"%s %d " % (table.encode(), number) + value)
-    return digest.hexdigest()
-
-
-def require_time(deadline: float | None) -> None:
-    if deadline is not None and time.monotonic() > deadline:
-        raise StoreBusy("Writes were held for too long.")
-
-
-def export_changes(
-    db: Database,
-    copy: Fingerprints,
-    receive: Callable[[Batch], None],
-    deadline: float | None = None,
-) -> tuple[int, str]:
-    """See Store.export_changes. Also returns a hash of the library."""
-    hashes = fingerprints(db, deadline)
-    differing = {
-        block for block in hashes.keys() | copy.keys() if hashes.get(block) != copy.get(block)
-    }
-    for table in TABLES.values():
-        for number in sorted(number for name, number in differing if name == table.name):
-            require_time(deadline)
-            receive(_block(db, table, number))
-    last_key: int = db.get(f"select passage from {db.own_rows('last_key')}")
-    receive(Batch("passage", (last_key,), [], True, last_key))
-    return len(differing), state_hash(hashes)
-
-
-def _block(db: Database, table: Table, number: int) -> Batch:
-    others = (_LAST,) * (len(table.key) - 1)
-    after = (number * table.block_size - 1, *others)
-    until = ((number + 1) * table.block_size - 1, *others)
-    rows: list[Row] = []
-    position, is_last = after, False
-    while not is_last:
-        some = table.rows(db, position, _ROWS_PER_QUERY, until)
-        rows += some
-        is_last = len(some) < _ROWS_PER_QUERY
-        if some:
-            position = table.key_of(some[-1])
-    return Batch(table.name, after, rows, False, 0, until)
-
-
-def rows_in_range(db: Database, batch: Batch) -> list[Row]:
-    """See Store.rows_in_range."""
-    table = TABLES[batch.table]
-    return table.rows(db, batch.after, len(batch.rows) + 1, batch.end(len(table.key)))
-
-
-def require_contents(db: Database, expected: Contents | str | None, path: Path | str) -> None:
-    """Raise an error if a library no longer has the expected contents."""
-    if expected is None:
-        return
-    contents: Contents | str
-    if isinstance(expected, str):
-        contents = state_hash(fingerprints(db))
-    else:
-        contents = export_batches(db)
-    if contents != expected:
+def require_closure(db: Database, expected: Closure | None, path: Path | str) -> None:
+    """Raise an error if a library has been opened since it was closed to copy it."""
+    if expected is not None and closure(db) != expected:
         raise RecollectError(
-            f"{path} was written to after it was copied, so it was not removed. "
+            f"{path} accepts writes again since it was copied, so it was not removed. "
             "Run the same command again to copy what is new."
         )

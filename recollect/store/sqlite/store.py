@@ -39,7 +39,7 @@ from recollect.store.sqlite.schema import create, is_created
 from recollect.store.sqlite.transactions import Connections
 from recollect.store.sqlite.verification import UNINDEXED
 from recollect.store.values import (
-    Contents,
+    Closure,
     Findings,
     MatchGroups,
     Progress,
@@ -321,14 +321,14 @@ class SqliteStore(SqlStore[Connection]):
     def join_move(self) -> None:
         self._connections.is_mover = True
 
-    def remove_library(self, expected: Contents | str | None = None) -> None:
+    def remove_library(self, expected: Closure | None = None) -> None:
         self.close()
         db = connect(self.path)
         try:
             # Leaving WAL mode fails while anybody else has the file open.
             db.execute("pragma journal_mode = delete").fetchall()
             db.execute("begin exclusive")
-            transfer.require_contents(db, expected, self.path)
+            transfer.require_closure(db, expected, self.path)
         except apsw.BusyError as error:
             raise StoreBusy(
                 f"Another program has {self.path} open, so it was not removed. "
