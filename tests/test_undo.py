@@ -183,70 +183,20 @@ def export_of(path: Path, title: str, *texts: str) -> Path:
 
 
 @pytest.mark.both_stores
-def test_undoing_a_deletion_puts_the_conversation_back_into_its_imports(
+def test_a_conversation_or_note_that_was_restored_belongs_to_no_import(
     library: recollect.Library, tmp_path: Path
 ) -> None:
-    first = library.import_path(export_of(tmp_path / "1.json", "Oslo", "one", "two"))
-    second = library.import_path(export_of(tmp_path / "2.json", "Bergen", "one", "2", "three"))
-    library.add_message("trip", "user", "live", id="live")
-    before = library.conversation("trip")
-    library.trash("trip")
-    library.undo()
-    assert library.conversation("trip") == before
-    library.undo_import(second.id)
-    document = library.conversation("trip")
-    assert (document.title, [m.content for m in document.messages]) == (
-        "Oslo",
-        ["one", "two", "live"],
-    )
-    library.undo_import(first.id)
-    assert [m.content for m in library.conversation("trip").messages] == ["live"]
-
-
-@pytest.mark.both_stores
-def test_a_conversation_or_note_that_was_restored_is_gone_when_its_import_is_undone(
-    library: recollect.Library, tmp_path: Path
-) -> None:
-    export = export_of(tmp_path / "trip.json", "Oslo", "one")
     note = tmp_path / "plan.md"
     note.write_text("Plant the beans.", encoding="utf-8")
-    receipts = [library.import_path(export), library.import_path(note)]
-    ids = [document.id for document in library.documents()]
-    assert len(ids) == 2
-    for id in ids:
-        library.trash(id)
+    first = library.import_path(export_of(tmp_path / "1.json", "Oslo", "one", "two"))
+    second = library.import_path(export_of(tmp_path / "2.json", "Bergen", "one", "2", "three"))
+    third = library.import_path(note)
+    before = list(library.documents())
+    assert len(before) == 2
+    for document in before:
+        library.trash(document.id)
         library.undo()
-    for receipt in receipts:
+    assert {d.id: d for d in library.documents()} == {d.id: d for d in before}
+    for receipt in (third, second, first):
         library.undo_import(receipt.id)
-    assert list(library.documents()) == []
-
-
-def test_a_conversation_can_be_restored_although_its_import_was_undone(
-    library: recollect.Library, tmp_path: Path
-) -> None:
-    first = library.import_path(export_of(tmp_path / "1.json", "Oslo", "one"))
-    second = library.import_path(export_of(tmp_path / "2.json", "Oslo", "one", "two"))
-    library.trash("trip")
-    library.undo_import(second.id)
-    library.undo()
-    assert [m.content for m in library.conversation("trip").messages] == ["one", "two"]
-    library.undo_import(first.id)
-    assert [m.content for m in library.conversation("trip").messages] == ["two"]
-    library.delete_conversation("trip")
-    with pytest.raises(NotFound):
-        library.summary("trip")
-
-
-def test_a_conversation_that_was_imported_again_keeps_that_import_if_its_deletion_is_undone(
-    library: recollect.Library, tmp_path: Path
-) -> None:
-    path = export_of(tmp_path / "1.json", "Oslo", "one")
-    receipts = [library.import_path(path)]
-    change = library.trash("trip")
-    receipts.append(library.import_path(path))
-    library.undo(change.number)
-    for receipt in reversed(receipts):
-        assert library.summary("trip").message_count == 1
-        library.undo_import(receipt.id)
-    with pytest.raises(NotFound):
-        library.summary("trip")
+    assert len(list(library.documents())) == 2

@@ -748,11 +748,11 @@ def test_the_name_of_an_account_cannot_be_probed(
 def test_a_key_of_another_user_gives_the_same_error_as_an_unknown_key(
     attacker: psycopg.Connection[Any],
 ) -> None:
-    def insert_reference(passage: int) -> str:
+    def insert_reference(document: int) -> str:
         return attempt(
             attacker,
-            f"""insert into receipt_revision (receipt, passage, before)
-            values (1, {passage}, '')""",
+            f"""insert into receipt_document (receipt, document, before)
+            values (1, {document}, '')""",
         )
 
     result = re.sub(rf"\b{THEIRS}\b", "n", insert_reference(THEIRS))

@@ -253,16 +253,6 @@ create table receipt_document (
   foreign key (owner, document) references document on delete cascade
 ) partition by hash (owner);
 create index receipt_document_document on receipt_document (owner, document);
-create table receipt_revision (
-  owner integer not null default current_setting('recollect.owner')::integer,
-  receipt bigint not null,
-  passage bigint not null,
-  before text not null,
-  primary key (owner, receipt, passage),
-  foreign key (owner, receipt) references receipt on delete cascade,
-  foreign key (owner, passage) references passage on delete cascade
-) partition by hash (owner);
-create index receipt_revision_passage on receipt_revision (owner, passage);
 
 -- What is needed to undo recent changes (store/sql/undo.py).
 create table undo (

@@ -42,7 +42,6 @@ T = TypeVar("T")
 _REBUILD_BATCH = 2_000
 # The tables with the data of a user, each after the tables that refer to it.
 _TABLES = (
-    "receipt_revision",
     "receipt_document",
     "vector",
     "unembedded",

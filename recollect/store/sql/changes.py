@@ -13,7 +13,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATIONS
 from recollect.store.errors import missing_document
 from recollect.store.sql import passages as passage_sql
-from recollect.store.sql import receipt_names, receipt_states, rewriting, tombstones
+from recollect.store.sql import receipts, rewriting, tombstones
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import (
     decode_passage,
@@ -224,7 +224,7 @@ def mark_extended(db: Database, id: str) -> None:
         (identifier(id),),
     )
     if rewriting.is_rewritable(kind):
-        receipt_states.detach_from_imports(db, key)
+        receipts.detach_from_imports(db, key)
 
 
 def mark_path(db: Database, key: int, head: str) -> None:
@@ -266,9 +266,9 @@ def revise(db: Database, id: str, change: Callable[[Document], Document], index:
     passage_sql.update_document(db, key, document_row(document), index)
     passage_sql.increment_version(db, key)
     if document.title != stored.title:
-        receipt_names.forget_names(db, [stored.title])
+        receipts.forget_names(db, [stored.title])
     delete_observations(db, key, index)
-    receipt_states.delete_document_states(db, key)
+    receipts.delete_document_states(db, key)
     return count
 
 
@@ -310,7 +310,7 @@ def pop(db: Database, id: str, index: TextIndex) -> Document:
 
 def delete(db: Database, document: int, index: TextIndex) -> None:
     """Delete a document and its observations."""
-    receipt_names.forget_document(db, document)
+    receipts.forget_document(db, document)
     db.run(
         f"delete from undo where {db.own()} and document = "
         f"(select d.id from document d where {db.own('d')} and d.key = ?)",

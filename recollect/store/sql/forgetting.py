@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from recollect.language.text import identifier
 from recollect.model.documents import Document
-from recollect.store.sql import changes, receipt_names, receipt_states, saving
+from recollect.store.sql import changes, receipts, saving
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import decode_passage, document_row, passage_row
@@ -78,7 +78,7 @@ def forget(db: Database, index: TextIndex, removal: Removal, result: Forgotten) 
         return None
     remove_passages(db, index, key, rows, {row[0] for row in selected_rows})
     remove_fields(db, index, key, removal)
-    receipt_states.delete_document_states(db, key)
+    receipts.delete_document_states(db, key)
     changes.delete_observations(db, key, index)
     passage_sql.increment_version(db, key)
     result.changed_documents += 1
@@ -134,7 +134,7 @@ def remove_fields(db: Database, index: TextIndex, key: int, removal: Removal) ->
         return
     document = read_header(db, key)
     if removal.has_title:
-        receipt_names.forget_names(db, [document.title])
+        receipts.forget_names(db, [document.title])
         document = replace(document, title="")
     metadata = {
         name: value for name, value in document.metadata.items() if name not in removal.metadata

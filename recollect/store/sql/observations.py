@@ -7,39 +7,16 @@ incomplete. So conversations that changed since then are found without reading t
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from recollect.errors import NotFound
 from recollect.language.text import identifier
 from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
-from recollect.store.sql import changes, lookup, receipt_states, rewriting, saving
+from recollect.store.sql import changes, lookup, rewriting, saving
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row
 from recollect.store.sql.merging import merge_fields, unique_passages
-
-
-class Draft(NamedTuple):
-    """Observations as they are stored, prepared outside of the transactions that save them."""
-
-    document: Document
-    head: str | None
-    rows: rewriting.Rows
-
-
-class Step(NamedTuple):
-    """The outcome of one transaction that saves observations."""
-
-    has_removed: bool
-    """Whether it removed observations."""
-    is_complete: bool
-    """Whether all are saved."""
-
-
-def draft(observations: Document) -> Draft:
-    document = replace(observations, passages=unique_passages(observations.passages))
-    return Draft(document, *rewriting.passage_rows(document))
 
 
 def unobserved(db: Database, limit: int) -> tuple[list[tuple[str, int]], int]:
@@ -59,52 +36,40 @@ def save(
     index: TextIndex,
     conversation: str,
     version: int,
-    observations: Draft | None,
+    observations: Document | None,
     complete: bool,
-    limit: int,
-) -> Step:
-    """Save observations, at most `limit` new, changed or removed ones. The next call continues.
-
-    See Store.save_observations.
-    """
+) -> bool:
+    """See Store.save_observations. Returns whether this removed observations."""
     try:
         key = lookup.key_of(db, conversation)
     except NotFound:  # deleted in the meantime
-        return Step(False, True)
+        return False
     if observations is None:
-        step = Step(changes.delete_observations(db, key, index), True)
+        has_removed = changes.delete_observations(db, key, index)
     else:
-        step = save_some(db, index, observations, limit)
-    if step.is_complete:
-        if not complete:
-            version = -version
-        db.run(f"update document set observed = ? where {db.own()} and key = ?", (version, key))
-    return step
+        document = replace(observations, passages=unique_passages(observations.passages))
+        has_removed = save_document(db, index, document)
+    observed = version if complete else -version
+    db.run(f"update document set observed = ? where {db.own()} and key = ?", (observed, key))
+    return has_removed
 
 
-def save_some(db: Database, index: TextIndex, observations: Draft, limit: int) -> Step:
-    document, head, rows = observations
+def save_document(db: Database, index: TextIndex, document: Document) -> bool:
     key = db.get(
         f"select key from document where {db.own()} and source = ? and source_id = ?",
         (identifier(document.source), identifier(document.source_id)),
     )
     if key is None:
-        first = replace(document, passages=document.passages[:limit])
-        saving.save(db, index, [first], None, index_ids=True)
-        return Step(False, len(rows) <= limit)
-    replacement = rewriting.replace_passages(db, index, key, rows, None, True, limit)
-    if replacement.is_complete:
-        update_document(db, index, key, replace(document, head=head))
-    return Step(replacement.removed > 0, replacement.is_complete)
-
-
-def update_document(db: Database, index: TextIndex, key: int, document: Document) -> None:
+        saving.save(db, index, [document], None, index_ids=True)
+        return False
+    head, rows = rewriting.passage_rows(document)
+    replacement = rewriting.replace_passages(db, index, key, rows, None, True)
     stored = lookup.read_header(db, key)
-    row = document_row(merge_fields(document, stored))
+    row = document_row(merge_fields(replace(document, head=head), stored))
     if row != document_row(stored):
         passage_sql.update_document(db, key, row, index)
     passage_sql.increment_version(db, key)
-    receipt_states.detach_from_imports(db, key)
+    return replacement.removed > 0
 
 
 def reset(db: Database, incomplete_only: bool) -> None:

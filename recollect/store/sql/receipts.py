@@ -1,25 +1,60 @@
-"""Receipts: record what each import did, and undo imports."""
+"""Receipts: what each import did, and what is needed to undo it.
+
+`receipt_document` lists the documents that an import contains. Its `before` is null if the import
+changed nothing but added messages, which name the receipt themselves; NEW if it created a document
+that is rewritten as a whole; otherwise the state before: the fields of the document, and the
+passages that the import replaced, which are all of them in a document that is rewritten.
+A document of that kind no longer belongs to any import once a person has rewritten it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 from recollect.errors import Conflict, InvalidInput, NotFound
 from recollect.language.text import from_micros, micros, storable, truncate
+from recollect.model.documents import Document
+from recollect.model.edited_fields import (
+    EDITED_FIELDS,
+    PERSONAL_METADATA,
+    edited_fields,
+    edited_metadata,
+)
 from recollect.model.receipts import Counts, FileReceipt, Receipt
-from recollect.store.sql import changes, passages, receipt_names, receipt_states, rewriting
+from recollect.store.sql import changes, passages, rewriting
 from recollect.store.sql.database import Database, TextIndex
-from recollect.store.sql.encoding import document_row
+from recollect.store.sql.encoding import (
+    PASSAGE_COLUMNS,
+    decode_document,
+    decode_passage,
+    document_row,
+)
 from recollect.store.sql.lookup import read_header
 
+State = dict[str, Any]
+
+NEW = "null"
+"""The state before an import created a document, as JSON."""
+DELETED = "(deleted)"
 _COLUMNS = "id, path, started_at, finished_at, undone_at, files, left_out, job"
+_ID = PASSAGE_COLUMNS.index("id")
+# Editing tags and pins moves the date of a document by a microsecond (see `undo.py`).
+_SAME_DATE = 1_000_000
+# Importers shorten titles to this length.
+_SAMPLE_CHARACTERS = 80
+# A shorter name could be a word of a reason.
+_MIN_CHARACTERS_IN_REASON = 8
 
 
 def start_import(db: Database, path: str, job: str = "") -> Receipt:
+    """See Store.start_import."""
     if job:
         rows = db.rows(f"select {_COLUMNS} from receipt where {db.own()} and job = ?", (job,))
         if rows:
@@ -71,22 +106,127 @@ def decode(row: tuple[Any, ...]) -> Receipt:
         started_at,
         from_micros(finished),
         from_micros(undone),
-        [decode_file(file) for file in json.loads(files or "[]")],
+        [
+            FileReceipt(
+                file["name"],
+                file["format"],
+                Counts(**file["conversations"]),
+                Counts(**file["messages"]),
+                file["samples"],
+                file.get("redacted", {}),
+                file.get("kinds", {}),
+            )
+            for file in json.loads(files or "[]")
+        ],
         Counts(**json.loads(left_out or "{}")),
         job or "",
     )
 
 
-def decode_file(file: Mapping[str, Any]) -> FileReceipt:
-    return FileReceipt(
-        file["name"],
-        file["format"],
-        Counts(**file["conversations"]),
-        Counts(**file["messages"]),
-        file["samples"],
-        file.get("redacted", {}),
-        file.get("kinds", {}),
+# -- the states before an import ---
+
+
+def state_of(
+    before: Document, rows: Iterable[Sequence[Any]], imported_at: datetime | None = None
+) -> State:
+    """A document before an import, with rows of its passages, and the date that it got then."""
+    return {
+        "document": document_row(before),
+        "passages": [[digest.hex(), *columns] for digest, *columns in rows],
+        "imported": micros(imported_at),
+    }
+
+
+def state_rows(state: State) -> list[tuple[Any, ...]]:
+    return [  # SQLite stores the flag `canonical` as a number
+        (bytes.fromhex(digest), position, bool(canonical), *columns)
+        for digest, position, canonical, *columns in state["passages"]
+    ]
+
+
+def load_document(state: State) -> Document:
+    """A whole document from a state."""
+    return decode_document(
+        state["document"] | {"version": 0}, tuple(map(decode_passage, state_rows(state)))
     )
+
+
+def record(db: Database, receipt: int | None, document: int, before: State | None) -> None:
+    """Record that an import contains a document, and the state before, if it changed it."""
+    if receipt is None:
+        return
+    state = None if before is None else json.dumps(before)
+    where = f"from receipt_document where {db.own()} and receipt = ? and document = ?"
+    for (earlier,) in db.rows(f"select before {where}", (receipt, document)):
+        state = earlier_state(earlier, before)
+    db.run(f"delete {where}", (receipt, document))
+    db.insert("receipt_document", ("receipt", "document", "before"), [(receipt, document, state)])
+
+
+def earlier_state(state: str | None, later: State | None) -> str | None:
+    """The state before an import that has changed the document twice."""
+    if later is None or state == NEW:
+        return state
+    if state is None:
+        return json.dumps(later)
+    merged = json.loads(state)
+    merged["imported"] = later["imported"]
+    if not rewriting.is_rewritable(merged["document"]["kind"]):
+        ids = {row[_ID] for row in merged["passages"]}
+        merged["passages"] += [row for row in later["passages"] if row[_ID] not in ids]
+    return json.dumps(merged)
+
+
+def restored_fields(stored: Document, state: State) -> Document:
+    """The stored document with the fields before an import. What a person has set stays."""
+    before = decode_document(state["document"] | {"version": 0})
+    edited = edited_fields(stored.metadata)
+    kept = {*PERSONAL_METADATA, EDITED_FIELDS, *edited_metadata(edited)}
+    if "tags" not in edited:
+        kept.discard("tags")
+    metadata = {name: value for name, value in before.metadata.items() if name not in kept}
+    metadata |= {name: stored.metadata[name] for name in kept if name in stored.metadata}
+    restored = replace(
+        stored,
+        title=stored.title if "title" in edited else before.title,
+        project=stored.project if "project" in edited else before.project,
+        metadata=metadata,
+        created_at=before.created_at,
+        partial=before.partial,
+        shared_ids=before.shared_ids,
+    )
+    date, imported = micros(stored.updated_at), state["imported"]
+    if date == imported or (None not in (date, imported) and 0 <= date - imported < _SAME_DATE):
+        return replace(restored, head=before.head, updated_at=before.updated_at)
+    return restored  # it has grown since
+
+
+def detach_from_imports(db: Database, key: int) -> None:
+    """Delete everything that imports remember of a document that a person has changed."""
+    db.run(f"update receipt_document set before = null where {db.own()} and document = ?", (key,))
+
+
+def delete_document_states(db: Database, key: int) -> None:
+    """Leave imports of a document nothing to restore, except that one of them created it."""
+    db.run(
+        "update receipt_document set before = null "
+        f"where {db.own()} and document = ? and before <> ?",
+        (key, NEW),
+    )
+
+
+def delete_undo_states(
+    db: Database, is_unwanted: Callable[[str], bool], dry_run: bool = False
+) -> int:
+    """See Store.delete_undo_states."""
+    states = db.rows(
+        f"select document, before from receipt_document where {db.own()} and before <> ?", (NEW,)
+    )
+    documents = [document for document, before in states if is_unwanted(before)]
+    if not dry_run:
+        for document in sorted(set(documents)):
+            delete_document_states(db, document)
+    return len(documents)
 
 
 # -- undo ---
@@ -97,32 +237,6 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     receipt = read_receipt(db, id)
     if receipt.undone_at is not None:
         raise InvalidInput(f"Import {id} was undone on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
-    require_no_later_import(db, id)
-    rows = db.rows(
-        "select r.document, d.kind, r.before from receipt_document r "
-        f"join document d on d.key = r.document where {db.own('r', 'd')} and r.receipt = ? "
-        "order by r.document",
-        (id,),
-    )
-    db.run(f"delete from receipt_document where {db.own()} and receipt = ?", (id,))
-    for document, kind, before in rows:
-        if rewriting.is_rewritable(kind):
-            undo_rewrite(db, document, before, index)
-        else:
-            undo_merge(db, id, document, before, index)
-    receipt = read_receipt(db, id)  # names of deleted documents have been removed from it
-    receipt.undone_at = datetime.now(UTC)
-    for file in receipt.files:
-        file.samples = {}  # they may be titles of conversations that are gone
-    db.run(
-        f"update receipt set undone_at = ?, files = ? where {db.own()} and id = ?",
-        (micros(receipt.undone_at), encode_files(receipt), id),
-    )
-    return receipt
-
-
-def require_no_later_import(db: Database, id: int) -> None:
-    """Raise Conflict if a later import contains documents of this one."""
     later: int | None = db.get(
         "select max(l.receipt) from receipt_document r "
         "join receipt_document l on l.document = r.document and l.receipt > r.receipt "
@@ -135,68 +249,139 @@ def require_no_later_import(db: Database, id: int) -> None:
             f"Import {later} ({path}) contains conversations or items of import {id} as well. "
             f"Undo import {later} first."
         )
-
-
-def undo_rewrite(db: Database, document: int, before: str | None, index: TextIndex) -> None:
-    """Restore a whole document, unless the import or a person has left nothing to restore."""
-    if before == receipt_states.NEW:
-        changes.delete(db, document, index)
-    elif before is not None:
-        state = json.loads(before)
-        receipt_states.restore_passages(db, index, document, state)
-        restore_fields(db, document, state, index)
-        passages.increment_version(db, document)
-
-
-def undo_merge(db: Database, id: int, document: int, before: str | None, index: TextIndex) -> None:
-    """Remove the messages that an import added, and restore what it replaced."""
-    is_restored = restore_passages(db, id, document, index)
-    if before is not None:
-        restore_fields(db, document, json.loads(before), index)
     rows = db.rows(
-        f"select key from passage where {db.own()} and document = ? and receipt = ?",
-        (document, id),
+        "select r.document, d.kind, r.before from receipt_document r "
+        f"join document d on d.key = r.document where {db.own('r', 'd')} and r.receipt = ? "
+        "order by r.document",
+        (id,),
     )
-    added_keys = sorted(key for (key,) in rows)
+    db.run(f"delete from receipt_document where {db.own()} and receipt = ?", (id,))
+    for document, kind, before in rows:
+        state = None if before is None else json.loads(before)
+        if not rewriting.is_rewritable(kind):
+            undo_merge(db, id, document, state, index)
+        elif before == NEW:
+            changes.delete(db, document, index)
+        elif state is not None:
+            rewriting.replace_passages(db, index, document, state_rows(state), None)
+            restore_fields(db, document, state, index)
+            passages.increment_version(db, document)
+    receipt = read_receipt(db, id)  # names of deleted documents have been removed from it
+    receipt.undone_at = datetime.now(UTC)
+    for file in receipt.files:
+        file.samples = {}  # they may be titles of conversations that are gone
+    db.run(
+        f"update receipt set undone_at = ?, files = ? where {db.own()} and id = ?",
+        (micros(receipt.undone_at), encode_files(receipt), id),
+    )
+    return receipt
+
+
+def undo_merge(db: Database, id: int, document: int, state: State | None, index: TextIndex) -> None:
+    """Remove the messages that an import added, and restore what it replaced."""
+    rows = db.rows(
+        f"select id, key, receipt from passage where {db.own()} and document = ?", (document,)
+    )
+    if state is not None:
+        keys = {id_: key for id_, key, _ in rows}
+        for row in state_rows(state):
+            if row[_ID] in keys:
+                passages.replace_passage(db, keys[row[_ID]], row, index)
+        restore_fields(db, document, state, index)
+    added_keys = sorted(key for _, key, receipt in rows if receipt == id)
     passages.delete_passages(db, {document: added_keys}, index)
     if added_keys:
         changes.delete_observations(db, document, index)
-    ((remaining, imports),) = db.rows(
-        "select d.passages, (select count(*) from receipt_document r "
-        f"where {db.own('r')} and r.document = d.key) "
-        f"from document d where {db.own('d')} and d.key = ?",
-        (document,),
+    other_imports = db.get(
+        f"select count(*) from receipt_document where {db.own()} and document = ?", (document,)
     )
-    if not remaining and not imports:
-        receipt_names.forget_document(db, document)
+    if len(added_keys) == len(rows) and not other_imports:
+        forget_document(db, document)
         db.run(f"delete from document where {db.own()} and key = ?", (document,))
         return
     if added_keys:
         passages.reorder(db, document, index)
-    if added_keys or is_restored or before is not None:
+    if added_keys or state is not None:
         passages.increment_version(db, document)
 
 
-def restore_fields(db: Database, document: int, state: Mapping[str, Any], index: TextIndex) -> None:
-    """Restore the fields that an import changed."""
-    restored = receipt_states.restore_fields(read_header(db, document), state)
+def restore_fields(db: Database, document: int, state: State, index: TextIndex) -> None:
+    restored = restored_fields(read_header(db, document), state)
     passages.update_document(db, document, document_row(restored), index)
 
 
-def restore_passages(db: Database, id: int, document: int, index: TextIndex) -> bool:
-    """Restore the earlier texts of passages. True if any was restored."""
-    revisions = db.rows(
-        "select r.passage, r.before from receipt_revision r join passage p on p.key = r.passage "
-        f"where {db.own('r', 'p')} and r.receipt = ? and p.document = ?",
-        (id, document),
+# -- the names of deleted documents ---
+# A receipt lists the places of a few problems, and a place may be the title of a conversation. It
+# also has the names of the files that were imported, and a note is often named after its title.
+
+
+def forget_document(db: Database, document: int) -> None:
+    """Remove the title and the source id of a document from all receipts. Call it before deletion.
+
+    The titles that imports replaced are in the receipts as well, as states to restore.
+    """
+    rows = db.rows(
+        f"select title, source_id from document where {db.own()} and key = ?", (document,)
     )
-    for passage, before in revisions:
-        digest, position, canonical, *rest = json.loads(before)
-        # SQLite stored the flag as a number.
-        row = (bytes.fromhex(digest), position, bool(canonical), *rest)
-        passages.replace_passage(db, passage, row, index)
-    db.run_many(
-        f"delete from receipt_revision where {db.own()} and receipt = ? and passage = ?",
-        [(id, passage) for passage, _ in revisions],
+    states = db.rows(
+        f"select before from receipt_document where {db.own()} and document = ? and before <> ?",
+        (document, NEW),
     )
-    return bool(revisions)
+    names = [name for row in rows for name in row]
+    forget_names(db, names + [json.loads(before)["document"]["title"] for (before,) in states])
+
+
+def forget_names(db: Database, names: Iterable[str]) -> None:
+    """Remove names from all receipts."""
+    variants = {
+        variant
+        for name in map(str.strip, names)
+        if name
+        for variant in (name, truncate(name, _SAMPLE_CHARACTERS))
+    }
+    for name in sorted(variants):
+        escaped = json.dumps(name)[1:-1]  # as JSON has it
+        rows = db.rows(
+            f"select id, path, files from receipt where {db.own()} "
+            "and (replace(files, ?, '') <> files or replace(path, ?, '') <> path)",
+            (escaped, storable(name)),
+        )
+        for receipt, path, files in rows:
+            records = [without_name(file, name) for file in json.loads(files or "[]")]
+            db.run(
+                f"update receipt set path = ?, files = ? where {db.own()} and id = ?",
+                (path_without_name(path, name), json.dumps(records), receipt),
+            )
+
+
+def without_name(file: Mapping[str, Any], name: str) -> State:
+    """The record of a file in a receipt, without a name."""
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+
+    def clean(reason: str) -> str:
+        if len(name) < _MIN_CHARACTERS_IN_REASON:
+            return reason
+        return pattern.sub(DELETED, reason)
+
+    samples: dict[str, list[str]] = {}
+    for reason, places in file["samples"].items():
+        samples.setdefault(clean(reason), []).extend(pattern.sub(DELETED, p) for p in places)
+    result = {**file, "samples": samples, "name": path_without_name(file["name"], name)}
+    for unit in ("conversations", "messages"):
+        counts = result[unit] = dict(file[unit])
+        for outcome in ("skipped", "failed"):
+            total: Counter[str] = Counter()
+            for reason, count in counts[outcome].items():
+                total[clean(reason)] += count
+            counts[outcome] = total
+    return result
+
+
+def path_without_name(path: str, name: str) -> str:
+    """A path whose last part is not named after a document, nor the whole path."""
+    if path == name or path.endswith(f"/{name}"):
+        return path.removesuffix(name) + DELETED
+    file = PurePosixPath(path)
+    if name in (file.name, file.stem):
+        return path.removesuffix(file.name) + DELETED + file.suffix
+    return path

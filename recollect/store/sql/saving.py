@@ -13,7 +13,7 @@ from recollect.language.text import identifier, truncate
 from recollect.model.audience import is_surely_unmarked
 from recollect.model.documents import Document, Passage, places
 from recollect.store.sql import passages as passage_sql
-from recollect.store.sql import receipt_states, rewriting
+from recollect.store.sql import receipts, rewriting
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import (
     document_row,
@@ -31,7 +31,6 @@ from recollect.store.sql.merging import (
     merge_outlines,
     unique_passages,
 )
-from recollect.store.sql.receipt_states import ReceiptRecord, dump_fields
 from recollect.store.values import SaveResult
 
 # Columns that do not count as a change of a rewritten document.
@@ -102,7 +101,6 @@ class _Saver:
         self._db = db
         self._index = index
         self._receipt = receipt
-        self._record = ReceiptRecord(db, receipt)
         self._index_ids = index_ids
         self._next_passage: int = db.get(f"select passage + 1 from {db.own_rows('last_key')}")
         self._next_document: int = db.get(
@@ -117,6 +115,7 @@ class _Saver:
         self._may_be_human_only: list[tuple[Any, ...]] = []
         """The passage rows whose metadata has to be examined."""
         self._index_rows: list[IndexRow] = []
+        self._receipt_rows: list[tuple[Any, ...]] = []
 
     def _find_stored(self, documents: Iterable[Document]) -> dict[tuple[str, str], int]:
         """The keys of the documents that are stored already, by source and source id."""
@@ -167,9 +166,11 @@ class _Saver:
                 (self._next_passage - 1,),
             )
             self._index.add(self._index_rows)
-        self._record.flush()
+        if self._receipt_rows:
+            columns = ("receipt", "document", "before")
+            self._db.insert("receipt_document", columns, self._receipt_rows)
         self._document_rows, self._passage_rows, self._may_be_human_only = [], [], []
-        self._index_rows = []
+        self._index_rows, self._receipt_rows = [], []
 
     # -- new documents ---
 
@@ -199,10 +200,9 @@ class _Saver:
         for position, (n, canonical) in enumerate(order):
             self._add(key, document, passages[n], (position, canonical), title)
             title = ""  # only the opening passage carries it
-        before = None
-        if rewriting.is_rewritable(document.kind):
-            before = receipt_states.NEW
-        self._record.add_new(key, before)
+        if self._receipt is not None:
+            before = receipts.NEW if rewriting.is_rewritable(document.kind) else None
+            self._receipt_rows.append((self._receipt, key, before))
         return SaveResult(document.id, True, new=len(order), copies=copies)
 
     def _unused_id(self, document: Document) -> str:
@@ -257,7 +257,7 @@ class _Saver:
         )
         copied_ids = {id_ for id_, _ in rows}
         for other in sorted({other for _, other in rows}):
-            self._record.add(other)
+            receipts.record(self._db, self._receipt, other, None)
         own = []
         for passage in passages:
             id_ = identifier(passage.id)
@@ -288,16 +288,20 @@ class _Saver:
         unknown = [p for p in document.passages if identifier(p.id) not in stored_passages]
         new, result.copies = self._without_copies(document, unknown, key)
         result.new = len(new)
-        self._merge_passages(document, stored_passages, replaces, result)
+        replaced_rows = self._merge_passages(document, stored_passages, replaces, result)
         if replaces:
-            result.document_changed = self._update_document(key, stored, document)
+            new_row = document_row(merge_headers(document, stored))
+            result.document_changed = document_row(stored) != new_row
+            if result.document_changed:
+                passage_sql.update_document(self._db, key, new_row, self._index)
         before = None
         if result.new or result.changed or result.document_changed:
             self._arrange(key, stored, document, new, replaces)
             passage_sql.increment_version(self._db, key)
-        if result.document_changed and self._receipt is not None:
-            before = dump_fields(stored, read_header(self._db, key))
-        self._record.add(key, before)
+        if result.document_changed or replaced_rows:
+            date = read_header(self._db, key).updated_at
+            before = receipts.state_of(stored, replaced_rows, date)
+        receipts.record(self._db, self._receipt, key, before)
         return result
 
     def _merge_passages(
@@ -306,8 +310,9 @@ class _Saver:
         stored_passages: Mapping[str, tuple[Any, ...]],
         replaces: bool,
         result: SaveResult,
-    ) -> None:
-        """Compare passages with the stored ones, replace changed ones, and count both."""
+    ) -> list[tuple[Any, ...]]:
+        """Compare passages with the stored ones, and count them. The rows that were replaced."""
+        replaced_rows = []
         for passage in document.passages:
             if identifier(passage.id) not in stored_passages:
                 continue
@@ -318,24 +323,13 @@ class _Saver:
                 result.repeated += receipt is not None and receipt == self._receipt
             elif replaces:
                 result.changed += 1
-                self._replace_passage(passage_key, passage)
+                stored_row = read_row(self._db, passage_key)
+                row = passage_row(passage, *stored_row[1:3])  # its position and canonical flag
+                passage_sql.replace_passage(self._db, passage_key, row, self._index)
+                replaced_rows.append(stored_row)
             else:
                 result.outdated += 1
-
-    def _replace_passage(self, key: int, passage: Passage) -> None:
-        """Replace a stored passage, and remember the old one in the receipt."""
-        digest, position, canonical, *rest = read_row(self._db, key)
-        row = passage_row(passage, position, canonical)
-        passage_sql.replace_passage(self._db, key, row, self._index)
-        self._record.add_revision(key, (digest.hex(), position, canonical, *rest))
-
-    def _update_document(self, key: int, stored: Document, document: Document) -> bool:
-        """Update title, dates and metadata. True if anything changed."""
-        new_row = document_row(merge_headers(document, stored))
-        if document_row(stored) == new_row:
-            return False
-        passage_sql.update_document(self._db, key, new_row, self._index)
-        return True
+        return replaced_rows
 
     def _arrange(
         self,
@@ -395,8 +389,8 @@ class _Saver:
         digests = {digest for (digest,) in rows}
         same = sum(passage_digest(passage) in digests for passage in document.passages)
         outdated = len(document.passages) - same
-        repeated, is_own = self._record.earlier_attempt(key, document)
-        self._record.add(key)
+        repeated, is_own = self._earlier_attempt(key, document)
+        receipts.record(self._db, self._receipt, key, None)
         return SaveResult(
             stored.id,
             False,
@@ -411,7 +405,7 @@ class _Saver:
         whole = None
         if self._receipt is not None:
             whole = read(self._db, key)
-        repeated, is_own = self._record.earlier_attempt(key, document)
+        repeated, is_own = self._earlier_attempt(key, document)
         head, rows = rewriting.passage_rows(document)
         has_indexed_ids = document.shared_ids or self._index_ids
         replacement = rewriting.replace_passages(
@@ -441,11 +435,34 @@ class _Saver:
             passage_sql.update_document(self._db, key, new_row, self._index)
             passage_sql.increment_version(self._db, key)
             if whole is None:
-                receipt_states.detach_from_imports(self._db, key)
+                receipts.detach_from_imports(self._db, key)
             else:
-                before = receipt_states.dump_state(whole, new_document)
-        self._record.add(key, before)
+                _, whole_rows = rewriting.passage_rows(whole)
+                before = receipts.state_of(whole, whole_rows, new_document.updated_at)
+        receipts.record(self._db, self._receipt, key, before)
         return result
+
+    def _earlier_attempt(self, key: int, document: Document) -> tuple[int, bool]:
+        """What this import had stored of a rewritable document before it was interrupted.
+
+        That is the number of its passages, and whether the import had created the document.
+        """
+        if self._receipt is None:
+            return 0, False
+        own = self._db.own()
+        states = self._db.rows(
+            f"select before from receipt_document where {own} and receipt = ? and document = ?",
+            (self._receipt, key),
+        )
+        if not states:
+            return 0, False
+        rows = self._db.rows(
+            f"select digest from passage where {own} and document = ? and receipt = ?",
+            (key, self._receipt),
+        )
+        digests = {digest for (digest,) in rows}
+        count = sum(passage_digest(passage) in digests for passage in document.passages)
+        return count, states[0][0] == receipts.NEW
 
 
 def differ(old_row: Mapping[str, Any], new_row: Mapping[str, Any]) -> bool:

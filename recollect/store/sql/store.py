@@ -32,7 +32,6 @@ from recollect.store.sql import (
     listing,
     lookup,
     matches,
-    receipt_states,
     saving,
     selection,
     statistics,
@@ -69,8 +68,6 @@ Connection = TypeVar("Connection", bound=Database)
 
 # Longer than a search: people see the hits while all matches are counted.
 _COUNTING_SECONDS = 3 * LIMITS.search_seconds
-# Others can write in between.
-_OBSERVATIONS_PER_TRANSACTION = 32
 
 
 class TextQueries(Protocol):
@@ -231,11 +228,11 @@ class SqlStore(Store, Generic[Connection]):
 
     def delete_undo_states(self, is_unwanted: Callable[[str], bool], dry_run: bool = False) -> int:
         if dry_run:
-            return self._read(lambda db: receipt_states.count_undo_states(db, is_unwanted))
+            return self._read(lambda db: receipt_sql.delete_undo_states(db, is_unwanted, True))
 
         def work(db: Connection) -> int:
             self._request_purge(db)
-            return receipt_states.delete_undo_states(db, is_unwanted)
+            return receipt_sql.delete_undo_states(db, is_unwanted)
 
         count = self._write(work)
         self.purge()
@@ -392,23 +389,15 @@ class SqlStore(Store, Generic[Connection]):
         observations: Document | None,
         complete: bool = True,
     ) -> None:
-        draft = None
-        if observations is not None:
-            draft = observation_sql.draft(observations)
-
-        def save(db: Connection, index: TextIndex) -> observation_sql.Step:
-            step = observation_sql.save(
-                db, index, conversation, version, draft, complete, _OBSERVATIONS_PER_TRANSACTION
+        def work(db: Connection, index: TextIndex) -> bool:
+            has_removed = observation_sql.save(
+                db, index, conversation, version, observations, complete
             )
-            if step.has_removed:
+            if has_removed:
                 self._request_purge(db)
-            return step
+            return has_removed
 
-        has_removed = is_complete = False
-        while not is_complete:
-            step = self._write_text(save)
-            has_removed, is_complete = has_removed or step.has_removed, step.is_complete
-        self._purge_if(has_removed)
+        self._purge_if(self._write_text(work))
 
     def reset_observations(self, incomplete_only: bool = False) -> None:
         self._write(lambda db: observation_sql.reset(db, incomplete_only))

@@ -93,7 +93,6 @@ TABLES = {
             ("receipt", "document"),
             ("receipt", "document", "before"),
         ),
-        Table("receipt_revision", ("receipt", "passage"), ("receipt", "passage", "before")),
         Table("forgotten", ("high", "low"), ("high", "low")),
         Table(
             "undo",

@@ -8,7 +8,7 @@ document for good also deletes its entries.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,24 +25,20 @@ from recollect.model.edited_fields import (
 from recollect.model.sources import PROXY
 from recollect.model.undo import DELETE, Change, Edit
 from recollect.store.errors import missing_change
-from recollect.store.sql import changes, receipt_names
+from recollect.store.sql import changes, receipts
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex, get_marker, set_marker
 from recollect.store.sql.encoding import document_row, dump
 from recollect.store.sql.lookup import key_of, read, read_header
-from recollect.store.sql.receipt_states import dump_state, load_document
+from recollect.store.sql.rewriting import passage_rows
 from recollect.store.sql.saving import save
 
 _NUMBER = "undo number"
-_IMPORTS = "imports"
-"""The key of the imports in the state of a deleted document."""
 _COLUMNS = "number, action, document, title, changed_at, expires_at"
 # Importing an older copy of a document must not revert an edit, so an edit makes the stored one
 # newer, but by so little that its date stays the same for people.
 _TICK = timedelta(microseconds=1)
 _NOT_OBSERVED = ("tags", "pinned", EDITED_FIELDS)
-_NO_DATE = -1
-"""Older versions did not store the date of an edit."""
 
 
 # -- changes ---
@@ -84,7 +80,8 @@ def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
     """See Store.trash."""
     key = key_of(db, id)
     document = read(db, key)
-    state = json.loads(dump_state(document)) | {_IMPORTS: read_imports(db, key)}
+    _, rows = passage_rows(document)
+    state = receipts.state_of(document, rows)
     changes.delete(db, key, index)
     return log(db, DELETE, document, state, until)
 
@@ -92,10 +89,14 @@ def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
 def apply(document: Document, edit: Edit) -> Document:
     metadata = dict(document.metadata)
     if edit.add_tags or edit.remove_tags:
-        tags = edit_tags(_tags(metadata), edit.add_tags, edit.remove_tags)
+        # Case does not matter.
+        unwanted = {fold(tag) for tag in edit.remove_tags}
+        tags = {fold(tag): tag for tag in _tags(metadata) if fold(tag) not in unwanted}
+        for tag in edit.add_tags:
+            tags.setdefault(fold(tag), tag)
         metadata.pop("tags", None)
         if tags:
-            metadata["tags"] = tags
+            metadata["tags"] = list(tags.values())
     if edit.pinned is not None:
         metadata.pop("pinned", None)
         if edit.pinned:
@@ -114,15 +115,6 @@ def _tags(metadata: Mapping[str, Json]) -> list[str]:
     if not isinstance(tags, list):
         return []
     return [tag for tag in tags if isinstance(tag, str)]
-
-
-def edit_tags(tags: list[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
-    """The tags without some and with others. Case does not matter."""
-    unwanted = {fold(tag) for tag in removed}
-    remaining = {fold(tag): tag for tag in tags if fold(tag) not in unwanted}
-    for tag in added:
-        remaining.setdefault(fold(tag), tag)
-    return list(remaining.values())
 
 
 def fields(document: Document) -> dict[str, Json]:
@@ -148,7 +140,7 @@ def write(db: Database, key: int, stored: Document, document: Document, index: T
         return
     passage_sql.increment_version(db, key)
     if stored.title not in ("", document.title):
-        receipt_names.forget_names(db, [stored.title])
+        receipts.forget_names(db, [stored.title])
         changes.delete_observations(db, key, index)  # they quote the title
 
 
@@ -192,25 +184,15 @@ def undo_log(db: Database, now: datetime) -> list[Change]:
     return [decode(row) for row in rows]
 
 
-def read_state(db: Database, number: int) -> dict[str, Json]:
-    text = db.get(f"select state from undo where {db.own()} and number = ?", (number,))
-    if text is None:
-        raise missing_change(number)
-    state: dict[str, Json] = json.loads(text)
-    return state
-
-
 def revert(db: Database, number: int, index: TextIndex) -> Change:
     """See Store.revert."""
-    rows = db.rows(f"select {_COLUMNS} from undo where {db.own()} and number = ?", (number,))
+    rows = db.rows(f"select {_COLUMNS}, state from undo where {db.own()} and number = ?", (number,))
     if not rows:
         raise missing_change(number)
-    change = decode(rows[0])
-    state = read_state(db, number)
+    *columns, text = rows[0]
+    change, state = decode(columns), json.loads(text)
     if change.action == DELETE:
-        document = load_document(state)
-        put_back(db, document, index)
-        restore_imports(db, document.source, document.source_id, state[_IMPORTS])
+        put_back(db, receipts.load_document(state), index)
     else:
         key = key_of(db, change.id)
         stored = read_header(db, key)
@@ -252,12 +234,12 @@ def restore(document: Document, before: Mapping[str, Json], after: Mapping[str, 
     added = tuple(tag for tag in after["tags"] if tag not in before["tags"])
     removed = tuple(tag for tag in before["tags"] if tag not in after["tags"])
     document = apply(document, replace(restored, add_tags=removed, remove_tags=added))
-    first_edited = set(after.get("edited", ())) - set(before.get("edited", ()))
+    first_edited = set(after["edited"]) - set(before["edited"])
     if _tags(document.metadata) != before["tags"]:
         first_edited.discard("tags")
     edited = edited_fields(document.metadata) - first_edited
     date = document.updated_at
-    if micros(date) == after.get("updated_at", _NO_DATE):
+    if micros(date) == after["updated_at"]:
         date = from_micros(before["updated_at"])  # nothing has changed since
     elif date is not None:
         date += _TICK
@@ -265,7 +247,7 @@ def restore(document: Document, before: Mapping[str, Json], after: Mapping[str, 
     return replace(document, metadata=metadata, updated_at=date)
 
 
-def decode(row: tuple[Any, ...]) -> Change:
+def decode(row: Sequence[Any]) -> Change:
     number, action, document, title, changed_at, expires_at = row
     start, end = from_micros(changed_at), from_micros(expires_at)
     assert start is not None and end is not None
@@ -290,68 +272,3 @@ def expired(db: Database, until: datetime | None) -> tuple[str, list[Any]]:
     if until is None:
         return db.own(), []
     return f"{db.own()} and expires_at <= ?", [micros(until)]
-
-
-# -- The imports of a document in the trash ---
-
-
-def read_imports(db: Database, document: int) -> dict[str, Any]:
-    """What the receipts of imports have about a document that is about to be deleted.
-
-    Passages are named by their ids: a document that is restored gets new keys.
-    """
-    passages = db.rows(
-        f"select id, receipt from passage where {db.own()} and document = ? "
-        "and receipt is not null",
-        (document,),
-    )
-    revisions = db.rows(
-        "select r.receipt, p.id, r.before from receipt_revision r "
-        f"join passage p on p.key = r.passage where {db.own('r', 'p')} and p.document = ?",
-        (document,),
-    )
-    receipts = db.rows(
-        f"select receipt, before from receipt_document where {db.own()} and document = ?",
-        (document,),
-    )
-    return {"receipts": receipts, "revisions": revisions, "passages": passages}
-
-
-def restore_imports(db: Database, source: str, source_id: str, imports: Mapping[str, Any]) -> None:
-    """Put a document that was restored back into its imports, except those undone meanwhile."""
-    document = db.get(
-        f"select key from document where {db.own()} and source = ? and source_id = ?",
-        (identifier(source), identifier(source_id)),
-    )
-    if document is None:
-        return
-    rows = db.rows(f"select id, key from passage where {db.own()} and document = ?", (document,))
-    keys: dict[str, int] = dict(rows)
-    rows = db.rows(f"select id from receipt where {db.own()} and undone_at is null")
-    active = {id_ for (id_,) in rows}
-    db.insert(
-        "receipt_document",
-        ("receipt", "document", "before"),
-        [(id_, document, before) for id_, before in imports["receipts"] if id_ in active],
-        keep_existing=True,
-    )
-    # A passage belongs to the first import that contains it.
-    db.run_many(
-        f"update passage set receipt = ? where {db.own()} and key = ? "
-        "and (receipt is null or receipt > ?)",
-        [
-            (id_, keys[name], id_)
-            for name, id_ in imports["passages"]
-            if id_ in active and name in keys
-        ],
-    )
-    db.insert(
-        "receipt_revision",
-        ("receipt", "passage", "before"),
-        [
-            (id_, keys[name], before)
-            for id_, name, before in imports["revisions"]
-            if id_ in active and name in keys
-        ],
-        keep_existing=True,
-    )

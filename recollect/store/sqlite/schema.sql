@@ -248,13 +248,6 @@ create table receipt_document (
   primary key (receipt, document)
 ) without rowid;
 create index receipt_document_document on receipt_document (document);
-create table receipt_revision (
-  receipt integer not null references receipt on delete cascade,
-  passage integer not null references passage on delete cascade,
-  before text not null,
-  primary key (receipt, passage)
-) without rowid;
-create index receipt_revision_passage on receipt_revision (passage);
 
 -- What is needed to undo recent changes (store/sql/undo.py).
 create table undo (
