@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.errors import NotFound
 from recollect.language.text import from_micros, micros, storable, truncate
 from recollect.model.documents import Document
 from recollect.model.edited_fields import (
@@ -28,15 +28,14 @@ from recollect.model.edited_fields import (
     edited_metadata,
 )
 from recollect.model.receipts import Counts, FileReceipt, Receipt
-from recollect.store.sql import changes, passages, rewriting
-from recollect.store.sql.database import Database, TextIndex
+from recollect.store.sql import rewriting
+from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import (
     PASSAGE_COLUMNS,
     decode_document,
     decode_passage,
     document_row,
 )
-from recollect.store.sql.lookup import read_header
 
 State = dict[str, Any]
 
@@ -227,87 +226,6 @@ def delete_undo_states(
         for document in sorted(set(documents)):
             delete_document_states(db, document)
     return len(documents)
-
-
-# -- undo ---
-
-
-def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
-    """See Store.undo_import."""
-    receipt = read_receipt(db, id)
-    if receipt.undone_at is not None:
-        raise InvalidInput(f"Import {id} was undone on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
-    later: int | None = db.get(
-        "select max(l.receipt) from receipt_document r "
-        "join receipt_document l on l.document = r.document and l.receipt > r.receipt "
-        f"where {db.own('r', 'l')} and r.receipt = ?",
-        (id,),
-    )
-    if later is not None:
-        path = truncate(read_receipt(db, later).path, 80)
-        raise Conflict(
-            f"Import {later} ({path}) contains conversations or items of import {id} as well. "
-            f"Undo import {later} first."
-        )
-    rows = db.rows(
-        "select r.document, d.kind, r.before from receipt_document r "
-        f"join document d on d.key = r.document where {db.own('r', 'd')} and r.receipt = ? "
-        "order by r.document",
-        (id,),
-    )
-    db.run(f"delete from receipt_document where {db.own()} and receipt = ?", (id,))
-    for document, kind, before in rows:
-        state = None if before is None else json.loads(before)
-        if not rewriting.is_rewritable(kind):
-            undo_merge(db, id, document, state, index)
-        elif before == NEW:
-            changes.delete(db, document, index)
-        elif state is not None:
-            rewriting.replace_passages(db, index, document, state_rows(state), None)
-            restore_fields(db, document, state, index)
-            passages.increment_version(db, document)
-    receipt = read_receipt(db, id)  # names of deleted documents have been removed from it
-    receipt.undone_at = datetime.now(UTC)
-    for file in receipt.files:
-        file.samples = {}  # they may be titles of conversations that are gone
-    db.run(
-        f"update receipt set undone_at = ?, files = ? where {db.own()} and id = ?",
-        (micros(receipt.undone_at), encode_files(receipt), id),
-    )
-    return receipt
-
-
-def undo_merge(db: Database, id: int, document: int, state: State | None, index: TextIndex) -> None:
-    """Remove the messages that an import added, and restore what it replaced."""
-    rows = db.rows(
-        f"select id, key, receipt from passage where {db.own()} and document = ?", (document,)
-    )
-    if state is not None:
-        keys = {id_: key for id_, key, _ in rows}
-        for row in state_rows(state):
-            if row[_ID] in keys:
-                passages.replace_passage(db, keys[row[_ID]], row, index)
-        restore_fields(db, document, state, index)
-    added_keys = sorted(key for _, key, receipt in rows if receipt == id)
-    passages.delete_passages(db, {document: added_keys}, index)
-    if added_keys:
-        changes.delete_observations(db, document, index)
-    other_imports = db.get(
-        f"select count(*) from receipt_document where {db.own()} and document = ?", (document,)
-    )
-    if len(added_keys) == len(rows) and not other_imports:
-        forget_document(db, document)
-        db.run(f"delete from document where {db.own()} and key = ?", (document,))
-        return
-    if added_keys:
-        passages.reorder(db, document, index)
-    if added_keys or state is not None:
-        passages.increment_version(db, document)
-
-
-def restore_fields(db: Database, document: int, state: State, index: TextIndex) -> None:
-    restored = restored_fields(read_header(db, document), state)
-    passages.update_document(db, document, document_row(restored), index)
 
 
 # -- the names of deleted documents ---

@@ -545,7 +545,7 @@ class SqlStore(Store, Generic[Connection]):
 
     def undo_import(self, receipt: int) -> Receipt:
         def work(db: Connection, index: TextIndex) -> Receipt:
-            undone_receipt = receipt_sql.undo_import(db, receipt, index)
+            undone_receipt = undo_sql.undo_import(db, receipt, index)
             self._drop_outdated_copies(db)
             return undone_receipt
 

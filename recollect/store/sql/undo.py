@@ -1,6 +1,6 @@
-"""Change or delete documents so that it can be undone: the undo log.
+"""Undo changes, deletions and imports of documents.
 
-The log keeps what is needed to undo a change: the earlier title or tags, or a whole deleted
+The undo log keeps what is needed to undo a change: the earlier title or tags, or a whole deleted
 document. That is text which the person may want to be gone, so every entry expires. Deleting a
 document for good also deletes its entries.
 """
@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect.errors import Conflict
+from recollect.errors import Conflict, InvalidInput
 from recollect.language.text import fold, from_micros, identifier, micros, storable, truncate
 from recollect.model.documents import Document, Json
 from recollect.model.edited_fields import (
@@ -22,18 +22,19 @@ from recollect.model.edited_fields import (
     mark_edited_fields,
     set_edited_fields,
 )
+from recollect.model.receipts import Receipt
 from recollect.model.sources import PROXY
 from recollect.model.undo import DELETE, Change, Edit
 from recollect.store.errors import missing_change
-from recollect.store.sql import changes, receipts
+from recollect.store.sql import changes, receipts, rewriting
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex, get_marker, set_marker
-from recollect.store.sql.encoding import document_row, dump
+from recollect.store.sql.encoding import PASSAGE_COLUMNS, document_row, dump
 from recollect.store.sql.lookup import key_of, read, read_header
-from recollect.store.sql.rewriting import passage_rows
 from recollect.store.sql.saving import save
 
 _NUMBER = "undo number"
+PASSAGE_ID = PASSAGE_COLUMNS.index("id")
 _COLUMNS = "number, action, document, title, changed_at, expires_at"
 # Importing an older copy of a document must not revert an edit, so an edit makes the stored one
 # newer, but by so little that its date stays the same for people.
@@ -80,7 +81,7 @@ def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
     """See Store.trash."""
     key = key_of(db, id)
     document = read(db, key)
-    _, rows = passage_rows(document)
+    _, rows = rewriting.passage_rows(document)
     state = receipts.state_of(document, rows)
     changes.delete(db, key, index)
     return log(db, DELETE, document, state, until)
@@ -272,3 +273,86 @@ def expired(db: Database, until: datetime | None) -> tuple[str, list[Any]]:
     if until is None:
         return db.own(), []
     return f"{db.own()} and expires_at <= ?", [micros(until)]
+
+
+# -- imports ---
+
+
+def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
+    """See Store.undo_import."""
+    receipt = receipts.read_receipt(db, id)
+    if receipt.undone_at is not None:
+        raise InvalidInput(f"Import {id} was undone on {receipt.undone_at:%Y-%m-%d %H:%M} UTC.")
+    later: int | None = db.get(
+        "select max(l.receipt) from receipt_document r "
+        "join receipt_document l on l.document = r.document and l.receipt > r.receipt "
+        f"where {db.own('r', 'l')} and r.receipt = ?",
+        (id,),
+    )
+    if later is not None:
+        path = truncate(receipts.read_receipt(db, later).path, 80)
+        raise Conflict(
+            f"Import {later} ({path}) contains conversations or items of import {id} as well. "
+            f"Undo import {later} first."
+        )
+    rows = db.rows(
+        "select r.document, d.kind, r.before from receipt_document r "
+        f"join document d on d.key = r.document where {db.own('r', 'd')} and r.receipt = ? "
+        "order by r.document",
+        (id,),
+    )
+    db.run(f"delete from receipt_document where {db.own()} and receipt = ?", (id,))
+    for document, kind, before in rows:
+        state = None if before is None else json.loads(before)
+        if not rewriting.is_rewritable(kind):
+            undo_merge(db, id, document, state, index)
+        elif before == receipts.NEW:
+            changes.delete(db, document, index)
+        elif state is not None:
+            rewriting.replace_passages(db, index, document, receipts.state_rows(state), None)
+            restore_fields(db, document, state, index)
+            passage_sql.increment_version(db, document)
+    receipt = receipts.read_receipt(db, id)  # names of deleted documents have been removed from it
+    receipt.undone_at = datetime.now(UTC)
+    for file in receipt.files:
+        file.samples = {}  # they may be titles of conversations that are gone
+    db.run(
+        f"update receipt set undone_at = ?, files = ? where {db.own()} and id = ?",
+        (micros(receipt.undone_at), receipts.encode_files(receipt), id),
+    )
+    return receipt
+
+
+def undo_merge(
+    db: Database, id: int, document: int, state: receipts.State | None, index: TextIndex
+) -> None:
+    """Remove the messages that an import added, and restore what it replaced."""
+    rows = db.rows(
+        f"select id, key, receipt from passage where {db.own()} and document = ?", (document,)
+    )
+    if state is not None:
+        keys = {id_: key for id_, key, _ in rows}
+        for row in receipts.state_rows(state):
+            if row[PASSAGE_ID] in keys:
+                passage_sql.replace_passage(db, keys[row[PASSAGE_ID]], row, index)
+        restore_fields(db, document, state, index)
+    added_keys = sorted(key for _, key, receipt in rows if receipt == id)
+    passage_sql.delete_passages(db, {document: added_keys}, index)
+    if added_keys:
+        changes.delete_observations(db, document, index)
+    other_imports = db.get(
+        f"select count(*) from receipt_document where {db.own()} and document = ?", (document,)
+    )
+    if len(added_keys) == len(rows) and not other_imports:
+        receipts.forget_document(db, document)
+        db.run(f"delete from document where {db.own()} and key = ?", (document,))
+        return
+    if added_keys:
+        passage_sql.reorder(db, document, index)
+    if added_keys or state is not None:
+        passage_sql.increment_version(db, document)
+
+
+def restore_fields(db: Database, document: int, state: receipts.State, index: TextIndex) -> None:
+    restored = receipts.restored_fields(read_header(db, document), state)
+    passage_sql.update_document(db, document, document_row(restored), index)
