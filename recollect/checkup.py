@@ -40,7 +40,6 @@ class Checkup:
     indexed_in_part: object = 0
     purge: str = "done"
     """`done` if no file contains deleted text, otherwise `pending` and the reason."""
-    missing_features: tuple[str, ...] = ()
     vectors: list[dict[str, Any]] = field(default_factory=list)
     """The vector spaces, each with the share of messages that it has."""
 
@@ -97,7 +96,6 @@ def check_open(library: Library, checkup: Checkup, repair: Progress | None) -> N
     purge = library.purge_status()
     if purge.reason:
         checkup.purge = f"{purge.state}: {purge.reason}"
-    checkup.missing_features = library.missing_features
     checkup.vectors = [asdict(status) for status in library.embedding_status()]
 
 

@@ -946,7 +946,7 @@ READERS = {
       conversations_with count_matches digest documents embedding_status empty_trash
       exclusion facet_names facets find_id find_session
       find_text list_position
-      resolve_id index knowledge label match_expression memory message messages missing_features
+      resolve_id index knowledge label match_expression memory message messages
       index_status pause_indexing
       purge_status read_only receipts recent related search short_id size stats summary verify
       version view wake_indexer read_path record_failed_import

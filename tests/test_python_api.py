@@ -180,7 +180,6 @@ WITHOUT_ASYNC = {
     "record_failed_import",
     "wake_indexer",
     "purge_status",
-    "missing_features",
     "embedding_status",
     "index_status",
     "run_background_jobs",

@@ -198,8 +198,6 @@ def show_library(checkup: Checkup) -> None:
         out.print(f"purge of deleted text: {safe(checkup.purge)}", soft_wrap=True)
         summaries = ", ".join(space_summary(space) for space in checkup.vectors)
         out.print(f"vectors: {summaries or 'none yet'}")
-    for line in checkup.missing_features:
-        out.print(f"[yellow]missing[/]: {safe(line)}")
     show_findings(checkup)
 
 

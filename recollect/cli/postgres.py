@@ -34,7 +34,7 @@ def define_postgres(group: argparse.ArgumentParser) -> None:
     add_command(
         actions,
         "status",
-        "show the schema, missing features and the machines of a cluster",
+        "show the schema and the machines of a cluster",
         run_status,
         "  recollect postgres status --json\n",
     )
@@ -123,8 +123,6 @@ def print_status(status: DatabaseStatus, as_json: bool) -> int:
         out.print("The schema must be created: recollect postgres prepare")
     if status.users is not None:
         out.print(f"Users: {status.users}")
-    for feature in status.missing_features:
-        out.print(safe(f"Missing: {feature}"))
     for node in status.nodes:
         state = "" if node.is_active else ", inactive"
         out.print(

@@ -526,11 +526,6 @@ class LibraryReader:
         """Why nothing can be written to this library; empty if it can."""
         return self._store.read_only
 
-    @property
-    def missing_features(self) -> tuple[str, ...]:
-        """Features that the database could offer but does not, and what that costs."""
-        return self._store.missing_features
-
     def purge_status(self) -> Purge:
         """Whether files still contain deleted text, and why.
 

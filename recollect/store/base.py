@@ -514,11 +514,6 @@ class Store:
     def engine(self) -> str:
         """The database and its version."""
 
-    @property
-    def missing_features(self) -> tuple[str, ...]:
-        """Optional features that the database lacks, each with the consequence."""
-        return ()
-
     def stats(self) -> dict[str, object]:
         """Counts and sizes: conversations, messages, by source and role, first and last date."""
 

@@ -21,7 +21,7 @@ READS = (
     "export_batches", "facet_names", "find_id", "find_substring", "frequencies",
     "get_marker", "has_match", "header", "highest_cosines", "human_only", "ids_with_prefix",
     "indexing_lock", "is_linear", "iter_documents", "join_move", "known_words", "last_move",
-    "list_position", "match", "match_groups", "match_times", "missing_features", "nearest",
+    "list_position", "match", "match_groups", "match_times", "nearest",
     "needs_refresh", "newest", "passage_key", "passage_page", "passages_by_key", "path",
     "positions", "previous_passages", "purge", "purge_status", "read_only", "receipts", "recent",
     "refresh", "release_snapshot", "repair", "sample", "size", "snapshot",

@@ -17,7 +17,6 @@ from recollect.errors import LibraryMoved, OutdatedPosition
 from recollect.language.queries.query import parse
 from recollect.store.postgres import PostgresStore, appending
 from recollect.store.postgres.connection import Connection
-from recollect.store.postgres.words import IndexWriter, Vocabulary
 from recollect.store.sql import transfer as closing
 from recollect.store.values import Appended, Closure, Findings
 
@@ -98,7 +97,7 @@ def test_an_append_is_repeated_if_another_one_was_committed_after_the_lock(datab
             tokens.append(db.token)
             if len(tokens) == 1:
                 db.run("update last_key set marks = array[7::bigint] || marks where owner = :owner")
-            return appending.append(db, "c", message, IndexWriter(db, Vocabulary()))
+            return appending.append(db, "c", message)
 
         owner = store._transactions.owner
         appended = store._transactions.write(
@@ -167,15 +166,6 @@ def test_nothing_is_added_to_a_library_that_another_process_has_closed(
         with pytest.raises(LibraryMoved):
             store.append("c", message(4))
         assert len(stored_ids(store)) == 4
-
-
-def test_a_word_that_another_process_has_removed_is_added_again(database: str, user: str) -> None:
-    with two_stores(database, user) as (store, other):
-        store.append("c", message(4, "a zeppelin"))
-        other.delete_passage("c", "m4")
-        assert other.known_words(["zeppelin"]) == set()
-        store.append("c", message(5, "a zeppelin"))
-        assert other.known_words(["zeppelin"]) == {"zeppelin"}
 
 
 def test_threads_that_append_at_once_lose_nothing(database: str, user: str) -> None:

@@ -44,7 +44,6 @@ from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.postgres import PostgresStore, pool, transactions
-from recollect.store.postgres.capabilities import Server
 from recollect.store.postgres.connection import Connection
 from recollect.store.sql import store as store_reads
 
@@ -474,15 +473,6 @@ def test_a_transaction_id_that_is_assigned_again_after_a_crash_proves_nothing(
     assert len(proxied_store.receipts()) == 1
 
 
-def test_the_words_of_a_retried_write_are_in_the_vocabulary(
-    proxied_store: PostgresStore, proxy: Proxy
-) -> None:
-    proxied_store.save([conversation("c1", message("a"))])
-    proxy.on_commit(lose_commit)
-    proxied_store.append("c1", message("b", "zebras"))
-    assert proxied_store.variants(["zebra"]) == [("zebra", "zebras")]
-
-
 # -- the server becomes unavailable under load ---------------------------------------------
 
 
@@ -787,20 +777,6 @@ def test_a_library_opens_with_a_pool_whose_connections_broke_in_a_restart(
     open_store(user)
     server.restart("fast")
     assert open_store(f"{user}-2").receipts() == []
-
-
-def test_losing_the_connection_while_opening_gives_a_clear_error(
-    monkeypatch: pytest.MonkeyPatch, server: Database, user: str
-) -> None:
-    prepare = pool.prepare
-
-    def prepare_and_fail(url: str, location: str) -> Server:
-        prepare(url, location)
-        raise psycopg.OperationalError("server closed the connection unexpectedly")
-
-    monkeypatch.setattr(pool, "prepare", prepare_and_fail)
-    with pytest.raises(StoreUnavailable, match="talks was lost"):
-        PostgresStore(server.url, user)
 
 
 def test_a_server_that_does_not_answer_does_not_block_other_servers(
@@ -1122,18 +1098,6 @@ def test_the_indexing_lock_belongs_to_one_user_and_is_released_after_an_error(
         assert is_locked
 
 
-def test_another_connection_can_acquire_the_indexing_lock_immediately(
-    store: PostgresStore, server: Database
-) -> None:
-    lock = [pool._LOCK, store._transactions.owner]
-    with psycopg.connect(server.url, autocommit=True) as other:
-        for _ in range(50):
-            with store.indexing_lock() as is_locked:
-                assert is_locked
-            assert other.execute("select pg_try_advisory_lock(%s, %s)", lock).fetchone() == (True,)
-            other.execute("select pg_advisory_unlock(%s, %s)", lock)
-
-
 @pytest.mark.full
 def test_the_indexing_lock_works_again_after_a_restart_of_the_server(
     store: PostgresStore, open_store: Opener, server: Database, user: str
@@ -1146,20 +1110,6 @@ def test_the_indexing_lock_works_again_after_a_restart_of_the_server(
                 pass
         with other.indexing_lock() as first, store.indexing_lock() as second:
             assert (first, second) == (True, True)
-
-
-@pytest.mark.full
-def test_any_number_of_users_can_index_at_the_same_time(
-    monkeypatch: pytest.MonkeyPatch, server: Database, open_store: Opener, user: str
-) -> None:
-    set_limits(monkeypatch, server_connections=1, write_wait_seconds=10.0)
-    with ExitStack() as stack:
-        stores = [open_store(f"{user}-{n}") for n in range(5)]
-        assert all(stack.enter_context(store.indexing_lock()) for store in stores)
-        for store in stores:
-            assert store.start_import("file").id == 1
-        assert len(server.sessions()) == 2
-    assert len(server.sessions()) == 1
 
 
 # -- the background indexer ----------------------------------------------------------------

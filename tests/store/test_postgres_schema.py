@@ -273,8 +273,6 @@ def test_a_member_of_the_app_role_can_use_a_database_that_an_administrator_set_u
         login(database, member_of="recollect_app") as name,
         open_store(of(database, name), user) as store,
     ):
-        assert store._transactions.server.role == "recollect_app"
-        assert not any("recollect_search" in line for line in store.missing_features)
         check_operations(store)
         assert PostgresStore.exists(of(database, name), user)
         assert not PostgresStore.exists(of(database, name), f"{user}-other")
@@ -313,18 +311,17 @@ def test_a_login_that_cannot_set_up_an_empty_database_gets_an_error(
         PostgresStore(of(empty, name), "ann")
 
 
-@pytest.mark.parametrize("privileges", ["", "select, insert, update, delete"])
-def test_a_login_that_bypasses_row_level_security_is_refused(
-    rows: Rows, database: str, user: str, privileges: str
+@pytest.mark.parametrize(
+    ("options", "role"), [("bypassrls", ""), ("", "recollect_search")], ids=["bypass", "search"]
+)
+def test_a_login_that_could_see_the_rows_of_others_but_is_no_member_is_refused(
+    rows: Rows, database: str, user: str, options: str, role: str
 ) -> None:
     superuser()
-    with login(database, "bypassrls") as name:
-        if privileges:
-            execute(database, f"grant usage on schema recollect to {name}")
-            execute(database, f"grant {privileges} on all tables in schema recollect to {name}")
-        with pytest.raises(
-            RecollectError, match="row-level security" if privileges else "permission denied"
-        ):
+    with login(database, options, role) as name:
+        execute(database, f"grant usage on schema recollect to {name}")
+        execute(database, f"grant select on all tables in schema recollect to {name}")
+        with pytest.raises(RecollectError, match="permission denied to set role"):
             PostgresStore(of(database, name), user)
 
 
@@ -338,16 +335,6 @@ def test_row_level_security_applies_to_a_member_that_could_bypass_it(
     ):
         assert store._read(lambda db: db.get("select count(*) from account")) == 0
         check_operations(store)
-
-
-def test_a_login_with_the_privileges_of_the_search_role_is_refused(
-    rows: Rows, database: str, user: str
-) -> None:
-    with login(database, member_of="recollect_search") as name:
-        execute(database, f"grant usage on schema recollect to {name}")
-        execute(database, f"grant select on all tables in schema recollect to {name}")
-        with pytest.raises(RecollectError, match=r"row-level security \(on passage_text, word\)"):
-            PostgresStore(of(database, name), user)
 
 
 @pytest.mark.usefixtures("database")
@@ -395,30 +382,43 @@ def test_a_schema_that_belongs_to_somebody_else_is_taken_over_or_refused(
         execute(url, f"drop owned by {owner}, {stranger}")
 
 
-# -- servers that lack features ---------------------------------------------------------------
+# -- what a server needs -----------------------------------------------------------------------
 
 
-def test_policies_apply_to_the_role_that_owns_the_tables(rows: Rows, database: str) -> None:
+def test_an_owner_that_may_not_use_our_roles_is_refused_and_leaves_nothing(
+    rows: Rows, database: str
+) -> None:
     with login(database) as owner, own_database(database, owner) as url:
-        check_isolation(url)
-        with open_store(url, "carl") as store:
-            # The roles of this server belong to somebody else.
-            assert store._transactions.server.role == owner
-            check_operations(store)
-            assert any("recollect_search is not used" in line for line in store.missing_features)
-        ((table_owner,),) = execute(
-            url, "select distinct tableowner from pg_tables where schemaname = 'recollect'"
-        )
-        assert table_owner == owner
-        grants = execute(
-            url,
-            """select c.relname from pg_class c, aclexplode(c.relacl) a
-            where c.relnamespace = 'recollect'::regnamespace and a.grantee <> c.relowner""",
-        )
-        assert grants == []
-        execute(url, "alter table recollect.word no force row level security")
-        with pytest.raises(RecollectError, match=r"row-level security \(on word\)"):
+        execute(of(superuser(), database=dbname(url)), "create extension vector")
+        with pytest.raises(RecollectError, match="must be set up first"):
             PostgresStore(url, "ann")
+        assert catalog_size(url) == 0
+
+
+FORBID_EXTENSIONS = """create function refuse() returns event_trigger language plpgsql as $$
+  begin
+    raise exception 'extensions are not allowed' using errcode = 'insufficient_privilege';
+  end $$;
+create event trigger refuse on ddl_command_start when tag in ('CREATE EXTENSION')
+  execute function refuse()"""
+
+
+@pytest.mark.usefixtures("database")
+def test_a_server_without_the_extensions_is_refused_and_nothing_is_left() -> None:
+    with own_database(superuser()) as bare:
+        execute(bare, FORBID_EXTENSIONS)
+        with pytest.raises(RecollectError, match="extensions are not allowed"):
+            PostgresStore(bare, "ann")
+        assert catalog_size(bare) == 0
+
+
+def catalog_size(url: str) -> int:
+    ((count,),) = execute(url, "select count(*) from pg_namespace where nspname = 'recollect'")
+    return int(count)
+
+
+def dbname(url: str) -> str:
+    return str(psycopg.conninfo.conninfo_to_dict(url)["dbname"])
 
 
 @contextmanager
@@ -437,128 +437,32 @@ def new_server() -> Iterator[str]:
 
 
 @pytest.mark.full  # starts a server
-def test_a_new_server_is_used_as_far_as_the_login_allows(database: str) -> None:
-    """First by an owner that cannot create roles, then by two that can, then by a member."""
-    with new_server() as server, login(server) as owner, own_database(server, owner) as small:
-        with open_store(small) as store:
-            assert store._transactions.server.role == owner
-            assert [line.split()[0] for line in store.missing_features] == ["pgvector", "the"]
+def test_a_new_server_is_set_up_by_logins_that_may_create_roles(database: str) -> None:
+    with (
+        new_server() as server,
+        login(server, "createrole") as creator,
+        own_database(server, creator) as first,
+        own_database(server, creator) as second,
+    ):
+        for url in (first, second):
+            execute(of(server, database=dbname(url)), "create extension vector")
+        assert check_exit(start(first), start(second)) == [[], []]
+        with open_store(first) as store:
             check_operations(store)
-        roles = execute(
+        check_isolation(second)
+        members = execute(
             server,
             """select rolname from pg_roles
-            where rolname in ('recollect_app', 'recollect_search')""",
+            where not rolsuper and rolname <> 'recollect_search'
+              and pg_has_role(oid, 'recollect_search', 'usage')""",
         )
-        assert roles == []
-
-        with (
-            login(server, "createrole") as creator,
-            own_database(server, creator) as first,
-            own_database(server, creator) as second,
-        ):
-            assert check_exit(start(first), start(second)) == [[], []]
-            with open_store(first) as store, open_store(second) as other:
-                for each in (store, other):
-                    assert each._transactions.server.role == "recollect_app"
-                    assert not any("recollect_search" in line for line in each.missing_features)
-                check_operations(store)
-            check_isolation(second)
-            members = execute(
-                server,
-                """select rolname from pg_roles
-                where not rolsuper and rolname <> 'recollect_search'
-                  and pg_has_role(oid, 'recollect_search', 'usage')""",
-            )
-            assert members == []
-            execute(server, "create role plain login password 'secret'")
-            execute(of(first, creator), "grant recollect_app to plain")
-            check_isolation(of(first, "plain"))
-            # The database from before the roles works as it did.
-            check_isolation(small)
-            execute(server, "grant recollect_search to recollect_app")
-            with pytest.raises(RecollectError, match=r"\(on passage_text, word\)"):
-                PostgresStore(of(first, "plain"), "ann")
-
-
-FORBID_EXTENSIONS = """create function refuse() returns event_trigger language plpgsql as $$
-  begin
-    raise exception 'extensions are not allowed' using errcode = 'insufficient_privilege';
-  end $$;
-create event trigger refuse on ddl_command_start when tag in ('CREATE EXTENSION')
-  execute function refuse()"""
-
-
-@pytest.mark.full
-def test_results_are_the_same_without_extensions(rows: Rows, database: str, user: str) -> None:
-    with own_database(superuser()) as bare:
-        execute(bare, FORBID_EXTENSIONS)
-        with open_store(database, user) as full_store, open_store(bare, user) as limited_store:
-            if full_store.missing_features:
-                pytest.skip(f"this server lacks features itself: {full_store.missing_features[0]}")
-            assert [line.split()[0] for line in limited_store.missing_features] == [
-                "pgvector",
-                "btree_gin",
-            ]
-            assert ("pgvector" in full_store.engine, "pgvector" in limited_store.engine) == (
-                True,
-                False,
-            )
-            assert results(full_store) == results(limited_store)
-            assert [count for count in results(full_store)["counts"] if count[0]] != []
-        with open_store(bare, f"{user}-2") as limited_store:
-            check_operations(limited_store)
-        check_isolation(bare)
-
-
-def results(store: PostgresStore) -> dict[str, Any]:
-    """The results of all operations that can use an extension, in a small library."""
-    rng = np.random.default_rng(7)
-    words = ["garden", "compost", "tomato", "soil", "worm", "rain", "bed", "seed"]
-    texts = [" ".join(rng.choice(words, rng.integers(2, 9))) for _ in range(60)]
-    if not store.size():
-        roles = ("user", "assistant")
-        passages = tuple(
-            Passage(f"m{n}", roles[n % 2], t, author=words[n % 3]) for n, t in enumerate(texts)
-        )
-        store.save([Document("test", f"d{n}", words[n], passages=passages[n::4]) for n in range(4)])
-    space = store.add_space("model", "1", 24, None)
-    vectors = rng.normal(size=(80, 24)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    queue, _ = store.unembedded(space, 100)
-    if queue:
-        parts = {
-            p: [vectors[n], vectors[n + 20]] if n % 3 == 0 else [vectors[n]]
-            for n, p in enumerate(queue)
-        }
-        store.add_vectors(space, parts)
-        store.update_space(space, ready=True)
-    nodes = [
-        parse(q)
-        for q in (
-            "compost",
-            "garden OR soil",
-            '"rain bed"',
-            "wor*",
-            "seed NOT rain",
-            "NEAR(bed soil, 2)",
-        )
-    ]
-    filters = [
-        EVERYTHING,
-        Filter(roles=("user",)),
-        Filter(conversations=("d1", "d2"), authors=("compost",)),
-    ]
-    return {
-        "matches": [store.match(node, filter, 15) for node in nodes for filter in filters],
-        "counts": [store.count(node, filter) for node in nodes for filter in filters],
-        "frequencies": store.frequencies(nodes),
-        "nearest": [
-            store.nearest(space, vector, f, 10) for vector in vectors[60:66] for f in filters
-        ],
-        "cosines": store.cosines(space, vectors[70], range(1, 61)),
-        "vectors": [[v.tolist() for v in store.vectors(space, key)] for key in range(1, 61)],
-        "recent": [c.id for c in store.recent("compo", EVERYTHING, 20)],
-    }
+        assert members == []
+        execute(server, "create role plain login password 'secret'")
+        execute(of(first, creator), "grant recollect_app to plain")
+        check_isolation(of(first, "plain"))
+        execute(server, "grant recollect_search to recollect_app")
+        with pytest.raises(RecollectError, match=r"\(on passage_text, word\)"):
+            PostgresStore(of(first, "plain"), "ann")
 
 
 # -- creating it ----------------------------------------------------------------------------

@@ -12,13 +12,16 @@ from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.settings import LIMITS
 from recollect.store.postgres.api_keys import ROLE as KEYS
 from recollect.store.postgres.api_keys import create_tables
-from recollect.store.postgres.capabilities import (
-    Server,
+from recollect.store.postgres.schema import (
+    APP,
+    SCHEMA,
     connect_as_login,
-    inspect,
+    is_created,
+    is_distributed,
+    one,
     prepare,
+    server_version,
 )
-from recollect.store.postgres.schema import APP, SCHEMA, is_created, is_distributed
 from recollect.store.postgres.server_errors import explain_errors, location_of
 from recollect.store.postgres.shared_database import ROLE as SERVER
 from recollect.store.postgres.shared_database import create_shared_tables
@@ -62,7 +65,6 @@ class DatabaseStatus:
     version: str
     is_prepared: bool
     """Whether programs can use it. Otherwise it has no schema."""
-    missing_features: tuple[str, ...] = ()
     users: int | None = None
     """None if this login may not count them."""
     nodes: list[Node] = field(default_factory=list)
@@ -102,29 +104,15 @@ def grant_roles(connection: psycopg.Connection[Any], login: str) -> None:
 def database_status(url: str) -> DatabaseStatus:
     location = location_of(url)
     with explain_errors(location), connect_as_login(url, location) as connection:
-        version = connection.info.server_version
-        server: Server | None = None
-        if is_created(connection, location):
-            server = inspect(connection, location)
-        return DatabaseStatus(
-            location,
-            f"{version // 10000}.{version % 10000}",
-            server is not None,
-            server.missing_features if server else (),
-            count_users(connection) if server else None,
-            _nodes(connection),
+        is_prepared = is_created(connection, location)
+        # Only a login that bypasses the policies can count the users.
+        can_count = is_prepared and one(
+            connection, "select rolsuper or rolbypassrls from pg_roles where rolname = current_user"
         )
-
-
-def count_users(connection: psycopg.Connection[Any]) -> int | None:
-    """The number of users, which only a login that bypasses the policies can see."""
-    ((can_see_all,),) = connection.execute(
-        "select rolsuper or rolbypassrls from pg_roles where rolname = current_user"
-    ).fetchall()
-    if not can_see_all:
-        return None
-    ((count,),) = connection.execute(f"select count(*) from {SCHEMA}.account").fetchall()
-    return int(count)
+        users = one(connection, f"select count(*) from {SCHEMA}.account") if can_count else None
+        return DatabaseStatus(
+            location, server_version(connection), is_prepared, users, _nodes(connection)
+        )
 
 
 def _nodes(connection: psycopg.Connection[Any]) -> list[Node]:
@@ -189,12 +177,10 @@ def require_worker(connection: psycopg.Connection[Any], host: str, port: int) ->
 def owner_of(connection: psycopg.Connection[Any], user: str, location: str) -> int:
     with connection.transaction():
         connection.execute("select set_config('recollect.user', %s, true)", [user])
-        row = connection.execute(
-            f"select id from {SCHEMA}.account where name = %s", [user]
-        ).fetchone()
-    if row is None:
+        owner = one(connection, f"select id from {SCHEMA}.account where name = %s", user)
+    if owner is None:
         raise NotFound(f"There is no library of {user!r} at {location}.")
-    return int(row[0])
+    return int(owner)
 
 
 def isolate(connection: psycopg.Connection[Any], owner: int) -> int:

@@ -17,8 +17,7 @@ from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.functions import NEW_PASSAGE
 from recollect.store.postgres.lexemes import folded_content, text_vector
-from recollect.store.postgres.pool import TIMELINE
-from recollect.store.postgres.words import IndexWriter, word_rows
+from recollect.store.postgres.words import word_rows
 from recollect.store.sql import statistics
 from recollect.store.sql.changes import extended_dates, outdated_position
 from recollect.store.sql.encoding import PASSAGE_COLUMNS, passage_row
@@ -30,7 +29,7 @@ _ARGUMENTS = (
     *NEW_PASSAGE,
     *("is_sure", "is_whole", "length", "words", "folded", "terms", "stems"),
     *("tally_names", "tally_values", "tally_counts"),
-    *("move", "changed_at", "pinned", "start", "end", "token", "last_token", "in_cluster"),
+    *("move", "changed_at", "pinned", "start", "end", "token", "last_token"),
 )
 _APPEND = f"select append_message({OWNER}, {', '.join('?' * len(_ARGUMENTS))})"
 _SPECIAL_CHARACTER = re.compile(r"[^0-9A-Za-z_.-]")
@@ -47,8 +46,6 @@ class AppendState(NamedTuple):
     source: str
     project: str
     new_key: int
-    removed: int
-    """How often words were removed from the vocabulary."""
     move: int
     is_stored: bool
     """Whether the conversation has a message with this id."""
@@ -88,7 +85,7 @@ class AppendState(NamedTuple):
 def lock_query(owner: int, id: str, passage: Passage) -> str:
     """Locks the library, and returns the AppendState. See `Transactions.write`."""
     ids = ", ".join(map(literal, (id, passage.id)))
-    return f"select *, {TIMELINE} from append_state({owner:d}, {ids})"
+    return f"select * from append_state({owner:d}, {ids})"
 
 
 def literal(id: str) -> str:
@@ -101,38 +98,33 @@ def append(
     db: Connection,
     id: str,
     passage: Passage,
-    index: IndexWriter,
     expected_passages: int | None = None,
 ) -> Appended | None:
     """See Store.append. Returns None, and changes nothing, if this is not a plain append.
 
     Raises SerializationFailure, and changes nothing, if `Connection.locked_row` is outdated.
     """
-    tokens, _, *columns, db.timeline = db.locked_row
+    tokens, _, *columns = db.locked_row
     state = AppendState(*columns)
-    if state.document is None:
-        return None
-    index.removed = db.epoch(state.removed)
-    if not state.is_plain_append(passage):
+    if state.document is None or not state.is_plain_append(passage):
         return None
     if expected_passages not in (None, state.passages):
         raise outdated_position(id, state.passages, expected_passages)
-    values = _values(state, passage, index)
+    values = _values(state, passage)
     values["token"] = db.token
     values["last_token"] = tokens[0] if tokens else None
-    values["in_cluster"] = db.server.is_cluster
     db.run(_APPEND, [values[name] for name in _ARGUMENTS], generic_plan=True)
     db.is_token_stored = True
     return Appended(state.passages, True)
 
 
-def _values(state: AppendState, passage: Passage, index: IndexWriter) -> dict[str, Any]:
+def _values(state: AppendState, passage: Passage) -> dict[str, Any]:
     """What is written, except the tokens."""
     columns, start, end = state.new_row(passage)
     counts = statistics.count_passages([(state.owner, columns)])
     row = dict(zip(PASSAGE_COLUMNS, columns, strict=True))
     vector = text_vector("", row["content"])
-    words = word_rows(index.add_words(vector.distinct))
+    words = word_rows(sorted(vector.distinct))
     return row | {
         "key": state.new_key,
         "document": state.document,

@@ -12,7 +12,6 @@ from psycopg.pq import ExecStatus, TransactionStatus
 
 from recollect.language.text import fold
 from recollect.model.search import Filter
-from recollect.store.postgres.capabilities import Server
 from recollect.store.postgres.filters import (
     OWNER,
     conditions,
@@ -21,7 +20,8 @@ from recollect.store.postgres.filters import (
     may_be_human_only,
 )
 from recollect.store.postgres.functions import TOKENS
-from recollect.store.postgres.pool import TIMELINE, Session
+from recollect.store.postgres.pool import Session
+from recollect.store.postgres.schema import Server
 from recollect.store.sql.candidates import HUMAN_ONLY_COLUMNS, is_human_only_row
 from recollect.store.sql.database import get_marker, set_marker
 from recollect.store.sql.encoding import PASSAGE_COLUMNS
@@ -39,7 +39,6 @@ _UPDATE_PASSAGE = (
     f"where owner = {OWNER} and key = ?"
 )
 _SPACE_NUMBER = "space number"
-_EPOCH_BITS = 48
 MARKS = f"marks = array[?::bigint] || marks[:{TOKENS - 1}]"
 """Stores the token of a transaction."""
 GENERIC_PLANS = "set local plan_cache_mode = force_generic_plan"
@@ -68,7 +67,6 @@ class Connection:
         """See `text.counts`. Only transactions that read count."""
         self._rows: dict[Hashable, list[tuple[Any, ...]]] = {}
         self._session = session
-        self._timeline: int | None = None
         self._cursor = psycopg.RawCursor(session)
 
     def rows(
@@ -335,30 +333,6 @@ class Connection:
         if OWNER in sql:
             return [self.owner, *values]
         return values
-
-    def epoch(self, removed: int) -> int:
-        """What is remembered of a library is valid as long as this has the same value.
-
-        It changes with `last_key.removed`, and with a failover, which may have lost commits.
-        """
-        return self.timeline << _EPOCH_BITS | removed
-
-    @property
-    def timeline(self) -> int:
-        """The timeline of the server with the rows of the user.
-
-        Another one begins when a replica becomes the primary. That ends a connection, except if it
-        happens to a worker of a cluster.
-        """
-        if not self.server.is_cluster:
-            return self._session.timeline
-        if self._timeline is None:
-            self._timeline = self.get(f"select {TIMELINE} from {self.own_rows('last_key')}")
-        return self._timeline or 0
-
-    @timeline.setter
-    def timeline(self, number: int) -> None:
-        self._timeline = number
 
     # -- begin and commit ---
 

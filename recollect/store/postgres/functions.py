@@ -152,11 +152,11 @@ TRANSACTION_FUNCTIONS = f"""
 create function append_state(library integer, document_id text, message_id text)
   returns table (marks bigint[], closed text, document bigint, head text, created_at bigint,
     updated_at bigint, pinned integer, passages integer, kind text, source text, project text,
-    new_key bigint, removed bigint, move bigint, is_stored boolean)
+    new_key bigint, move bigint, is_stored boolean)
   language plpgsql as $$
   #variable_conflict use_column
   begin
-    select k.marks, k.closed, k.passage + 1, k.removed into marks, closed, new_key, removed
+    select k.marks, k.closed, k.passage + 1 into marks, closed, new_key
       from recollect.last_key k where k.owner = library for update;
     if not found then
       return;
@@ -183,7 +183,7 @@ create function append_message(library integer, {_NEW_PARAMETERS},
   is_sure boolean, is_whole boolean, word_count integer, text_words text, folded_text text,
   terms text[], stems text[], tally_names text[], tally_values text[], tally_counts bigint[],
   move bigint, listed_at bigint, list_pinned integer, document_start bigint, document_end bigint,
-  token bigint, last_token bigint, in_cluster boolean)
+  token bigint, last_token bigint)
   returns void language plpgsql as $$
   declare
     added record;
@@ -202,17 +202,11 @@ create function append_message(library integer, {_NEW_PARAMETERS},
       values (library, new_key, new_document, new_created_at, new_role, new_author,
         new_visibility = 'hidden', false, is_sure, is_whole, word_count, text_words::tsvector,
         folded_text);
-    if not in_cluster then
-      insert into recollect.word (owner, term, stem)
-        select library, u.term, u.stem from unnest(terms, stems) u(term, stem)
-        on conflict do nothing;
-    elsif cardinality(terms) > 0 then
-      for added in select u.term, u.stem from unnest(terms, stems) u(term, stem)
-        where not exists (select from recollect.word w where w.owner = library and w.term = u.term)
-      loop
-        insert into recollect.word (owner, term, stem) values (library, added.term, added.stem);
-      end loop;
-    end if;
+    for added in select u.term, u.stem from unnest(terms, stems) u(term, stem)
+      where not exists (select from recollect.word w where w.owner = library and w.term = u.term)
+    loop
+      insert into recollect.word (owner, term, stem) values (library, added.term, added.stem);
+    end loop;
     update recollect.tally t set count = t.count + u.count
       from unnest(tally_names, tally_values, tally_counts) u(name, value, count)
       where t.owner = library and t.name = u.name and t.value = u.value;

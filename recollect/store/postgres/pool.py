@@ -15,15 +15,13 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import RecollectError, StoreBusy, StoreUnavailable
 from recollect.settings import LIMITS
-from recollect.store.postgres.capabilities import connect_as_login, prepare
 from recollect.store.postgres.notifications import ChangeSender
+from recollect.store.postgres.schema import connect_as_login, prepare
 from recollect.store.postgres.server_errors import explain_errors, location_of
 
 # -- the pool ---
 
 
-# Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
-_LOCK = 0x5265636F
 # How long to wait for a connection before checking the deadline again.
 _WAIT_SECONDS = 2.5
 
@@ -37,7 +35,6 @@ class Pool:
         self.location = location_of(url)
         with explain_errors(self.location):
             self.server = prepare(url, self.location)
-        self.locks = Locks(self)
         self.changes = ChangeSender(url)
         self._references = 0
         self._is_ending = False
@@ -104,7 +101,6 @@ class Pool:
             del self._pools[self.url]
         self.changes.close()
         self._pool.close()
-        self.locks.close()
 
     def connect(self) -> Session:
         """A connection outside the pool, which does not count towards its size."""
@@ -119,7 +115,6 @@ class Pool:
     def _configure(self, connection: Session) -> None:
         self.server.configure(connection)
         connection.execute(SESSION_SETTINGS)
-        ((connection.timeline,),) = connection.execute(f"select {TIMELINE}").fetchall()
 
     @contextmanager
     def connection(self, deadline: float) -> Iterator[Session]:
@@ -170,74 +165,6 @@ class Pool:
             return error
 
 
-class Locks:
-    """Locks for indexing, at most one for each user.
-
-    All locks of this process use one connection outside the pool. Indexing holds a lock for
-    minutes, and any number of users can index at the same time without using up the pool.
-
-    The server forgets the locks when it restarts. Another process can then acquire them.
-    """
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-        self._mutex = threading.Lock()
-        self._owners: set[int] = set()
-        self._connection: Session | None = None
-
-    def acquire(self, owner: int) -> bool:
-        """Lock the library of a user. False if any process holds its lock."""
-        with self._mutex, explain_errors(self._pool.location):
-            if owner in self._owners:
-                return False
-            if self._try_lock(owner):
-                self._owners.add(owner)
-                return True
-            if not self._owners:
-                self._disconnect()
-            return False
-
-    def release(self, owner: int) -> None:
-        with self._mutex:
-            self._owners.discard(owner)
-            if self._connection is not None:
-                # Unlock even before disconnecting: the server may notice a closed connection late.
-                # If the connection is broken, the lock is gone as well.
-                with suppress(psycopg.Error):
-                    self._connection.execute("select pg_advisory_unlock(%s, %s)", [_LOCK, owner])
-            if not self._owners:
-                self._disconnect()
-
-    def close(self) -> None:
-        with self._mutex:
-            self._owners.clear()
-            self._disconnect()
-
-    def _try_lock(self, owner: int) -> bool:
-        ((is_locked,),) = (
-            self._live_connection()
-            .execute("select pg_try_advisory_lock(%s, %s)", [_LOCK, owner])
-            .fetchall()
-        )
-        return bool(is_locked)
-
-    def _live_connection(self) -> Session:
-        if self._connection is not None:
-            # A connection that was lost long ago is only marked as closed when it is used.
-            with suppress(psycopg.Error):
-                self._connection.execute("select 1")
-            if self._connection.closed:
-                self._connection = None
-        if self._connection is None:
-            self._connection = self._pool.connect()
-        return self._connection
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
 # -- connections ---
 
 
@@ -263,18 +190,12 @@ SESSION_SETTINGS = """set jit = off;
   select set_config('synchronous_commit', 'on', false)
   where current_setting('synchronous_commit') = 'off'"""
 
-# A name of a file of the log begins with it. A replica has none.
-TIMELINE = """case when pg_is_in_recovery() then 0
-  else ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer end"""
-
 
 class Session(psycopg.Connection[Any]):
     """A connection that can give up waiting for the server."""
 
     response_timeout: float | None = None
     """In seconds. None waits without limit."""
-    timeline = 0
-    """Another one begins when a replica becomes the primary."""
     transaction_count = 0
     """How many transactions could have used generic plans."""
 

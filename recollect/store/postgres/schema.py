@@ -1,4 +1,4 @@
-"""Create the schema of a PostgreSQL database (`schema.sql`), and check that a database has it.
+"""The schema of a PostgreSQL database: create `schema.sql`, and check what the server has.
 
 There are three roles:
 
@@ -18,65 +18,186 @@ coordinator, because Citus does not pass privileges on columns on, and so does t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 
-from recollect.errors import NewerLibrary, RecollectError
+from recollect.errors import NewerLibrary, RecollectError, StoreUnavailable
 from recollect.store.postgres.filters import may_be_human_only
 from recollect.store.postgres.functions import SEARCH_FUNCTIONS, TRANSACTION_FUNCTIONS
 
 VERSION = 1
 SCHEMA = "recollect"
 APP = "recollect_app"
-"""The role of our connections. It sees the rows of the owner that the transaction names."""
 SEARCH = "recollect_search"
-"""The role that owns the search functions."""
 PARTITIONS = 16
 APPEND_ONLY = frozenset({"audit"})
 """Tables whose rows the application may neither change nor delete."""
 WITHOUT_OWNER = ("account", "schema_version")
 SCRIPT = Path(__file__).with_name("schema.sql")
+_OLDEST_SERVER = 150000
+_EXTENSIONS = ("btree_gin", "vector")
 _PARTITIONING = " partition by hash (owner)"
 _LOCK = 0x5265636F
+_NOT_ALLOWED = (
+    errors.InsufficientPrivilege,
+    errors.UndefinedObject,  # a role
+    errors.FeatureNotSupported,  # an extension; older servers call it a file
+    errors.UndefinedFile,
+)
 
 
-def create(connection: psycopg.Connection[Any], location: str) -> None:
-    """Create the schema, unless the database has it. Either all of it exists afterwards, or none.
+@dataclass(frozen=True, slots=True)
+class Server:
+    version: str
+    """That of the server and of pgvector."""
+    search_path: str
+    """The schemas of our tables and of the extensions.
 
-    Raises NewerLibrary if the database has another version.
+    `pg_temp` comes last. Otherwise a temporary table could replace one of ours.
     """
-    if is_created(connection, location):
-        return
+    types: dict[str, dict[str, str]]
+    """The type of every column, by table."""
+    is_cluster: bool
+    """Whether Citus distributes the tables over several machines."""
+
+    def configure(self, connection: psycopg.Connection[Any]) -> None:
+        """Set the role and search path of a new connection."""
+        connection.execute(
+            f"set role {APP}; set search_path = {self.search_path}; "
+            "set client_min_messages = warning"
+        )
+        if self.is_cluster:
+            connection.execute(PROPAGATE_SETTINGS)
+
+
+@contextmanager
+def connect_as_login(url: str, location: str) -> Iterator[psycopg.Connection[Any]]:
+    """A separate connection, outside the pool, with the role that logs in."""
     try:
-        with connection.transaction():
-            connection.execute(f"select pg_advisory_xact_lock({_LOCK}, 0)")
-            # Another process may have created it in the meantime.
-            if not is_created(connection, location):
-                _create(connection)
-    except errors.InsufficientPrivilege as error:
-        raise RecollectError(
-            f"{location} must be set up first ({error.diag.message_primary}). Open it once with a "
-            "role that may create a schema and roles, as docs/postgres.md shows, then with this "
-            "role again."
+        connection = psycopg.connect(
+            url, autocommit=True, connect_timeout=5, application_name="recollect"
+        )
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(
+            f"The PostgreSQL server {location} cannot be reached "
+            f"({str(error).splitlines()[0].strip()}). Check the address, and that it is running."
         ) from error
+    with connection:
+        yield connection
+
+
+def prepare(url: str, location: str) -> Server:
+    """Create the schema, unless the database has it, and find out what the server provides.
+
+    Either all of it exists afterwards, or none. Raises NewerLibrary if the database has another
+    version, and RecollectError if users would not be isolated from each other.
+    """
+    with connect_as_login(url, location) as connection:
+        version = connection.info.server_version
+        if version < _OLDEST_SERVER:
+            raise RecollectError(
+                f"{location} is PostgreSQL {version // 10000}; "
+                f"Recollect needs {_OLDEST_SERVER // 10000} or newer."
+            )
+        if not is_created(connection, location):
+            try:
+                with connection.transaction():
+                    connection.execute(f"select pg_advisory_xact_lock({_LOCK}, 0)")
+                    # Another process may have created it in the meantime.
+                    if not is_created(connection, location):
+                        _create(connection)
+            except _NOT_ALLOWED as error:
+                raise RecollectError(
+                    f"{location} must be set up first ({error.diag.message_primary}). Open it once "
+                    "as an administrator, who may create a schema, roles and extensions, as "
+                    "docs/postgres.md shows, then with this role again."
+                ) from error
+        require_row_security(connection, location)
+        pgvector = one(connection, "select extversion from pg_extension where extname = 'vector'")
+        return Server(
+            f"{server_version(connection)}, pgvector {pgvector}",
+            f"{search_path(connection)}, pg_temp",
+            column_types(connection),
+            is_distributed(connection),
+        )
+
+
+def server_version(connection: psycopg.Connection[Any]) -> str:
+    version = connection.info.server_version
+    return f"{version // 10000}.{version % 10000}"
+
+
+def require_row_security(connection: psycopg.Connection[Any], location: str) -> None:
+    """Refuse a database in whose tables our role would see the rows of all users.
+
+    Row-level security does not apply to the role there, or a policy that is not ours lets it in.
+    """
+    with connection.transaction():
+        connection.execute(f"set local role {APP}")
+        tables = connection.execute(
+            """select c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace
+            where n.nspname = %s and c.relkind in ('r', 'p') and not c.relispartition
+              and c.relname <> 'schema_version'
+              and (not row_security_active(c.oid)
+                or exists (select from pg_policy p, unnest(p.polroles) r
+                  where p.polrelid = c.oid and p.polpermissive and p.polname <> 'own'
+                    and (r = 0 or pg_has_role(r, 'usage'))))
+            order by 1""",
+            [SCHEMA],
+        ).fetchall()
+    if tables:
+        names = ", ".join(name for (name,) in tables)
+        raise RecollectError(
+            f"The role {APP} of {location} is not restricted by row-level security (on {names}), "
+            "so users would not be isolated from each other (docs/postgres.md)."
+        )
+
+
+def column_types(connection: psycopg.Connection[Any]) -> dict[str, dict[str, str]]:
+    rows = connection.execute(
+        """select c.relname, a.attname, format_type(a.atttypid, a.atttypmod)
+        from pg_attribute a join pg_class c on c.oid = a.attrelid
+          join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = %s and c.relkind in ('r', 'p') and not c.relispartition
+          and a.attnum > 0 and not a.attisdropped""",
+        [SCHEMA],
+    ).fetchall()
+    types: dict[str, dict[str, str]] = {}
+    for table, column, type_name in rows:
+        types.setdefault(table, {})[column] = type_name
+    return types
 
 
 def is_created(connection: psycopg.Connection[Any], location: str) -> bool:
     """Whether the database has the schema of this version. Raises NewerLibrary for another one."""
     # The catalog shows this to any login.
-    ((has_version,),) = connection.execute(
+    has_version = one(
+        connection,
         """select bool_or(c.relname = 'schema_version')
         from pg_class c join pg_namespace n on n.oid = c.relnamespace
         where n.nspname = %s and c.relkind in ('r', 'p')""",
-        [SCHEMA],
-    ).fetchall()
+        SCHEMA,
+    )
     if has_version is None:  # there is no table
         return False
-    version = read_version(connection, location) if has_version else 0
+    version = 0
+    if has_version:
+        try:
+            # The rollback also resets the role.
+            with connection.transaction(force_rollback=True):
+                connection.execute(f"set local role {APP}")
+                version = one(connection, f"select max(version) from {SCHEMA}.schema_version") or 0
+        except errors.InsufficientPrivilege as error:
+            raise RecollectError(
+                f"The role {connection.info.user} may not use the libraries in {location} "
+                f"({error.diag.message_primary}). Grant it {APP}, as docs/postgres.md shows."
+            ) from error
     if version != VERSION:
         raise NewerLibrary(
             f"{location} was written by another version of Recollect (schema {version}; this one "
@@ -86,47 +207,21 @@ def is_created(connection: psycopg.Connection[Any], location: str) -> bool:
     return True
 
 
-def read_version(connection: psycopg.Connection[Any], location: str) -> int:
-    try:
-        # The rollback also resets the role.
-        with connection.transaction(force_rollback=True):
-            if can_use_app_role(connection):
-                connection.execute(f"set local role {APP}")
-            row = connection.execute(f"select max(version) from {SCHEMA}.schema_version").fetchone()
-            return (row and row[0]) or 0
-    except errors.InsufficientPrivilege as error:
-        raise RecollectError(
-            f"The role {connection.info.user} may not use the libraries in {location} "
-            f"({error.diag.message_primary}). Grant it {APP}, as docs/postgres.md shows."
-        ) from error
+def one(connection: psycopg.Connection[Any], statement: str, *values: Any) -> Any:
+    """The first column of the first row; None if there is no row."""
+    row = connection.execute(statement, values or None).fetchone()
+    return None if row is None else row[0]
 
 
-def can_use_app_role(connection: psycopg.Connection[Any]) -> bool:
-    return can_set_role(connection, APP)
-
-
-def can_set_role(connection: psycopg.Connection[Any], role: str) -> bool:
-    """Whether the role exists and this login may use it.
-
-    All databases of a server share their roles, so the role may belong to somebody else.
-    """
-    privilege = "set" if connection.info.server_version >= 160000 else "member"
-    row = connection.execute(
-        """select exists (select from pg_roles
-        where rolname = %s and pg_has_role(current_user, oid, %s))""",
-        [role, privilege],
-    ).fetchone()
-    return bool(row and row[0])
-
-
-def extension_schema(connection: psycopg.Connection[Any], name: str) -> str:
-    """The schema of an extension, or empty if it is not installed."""
-    row = connection.execute(
-        """select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace
-        where e.extname = %s""",
-        [name],
-    ).fetchone()
-    return row[0] if row else ""
+def search_path(connection: psycopg.Connection[Any]) -> str:
+    """The schemas of our tables and of the extensions."""
+    rows = connection.execute(
+        """select distinct quote_ident(n.nspname)
+        from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+        where e.extname = any(%s) and n.nspname <> %s""",
+        [list(_EXTENSIONS), SCHEMA],
+    ).fetchall()
+    return ", ".join([SCHEMA, *sorted(schema for (schema,) in rows)])
 
 
 # -- creating it ---
@@ -139,22 +234,15 @@ def _create(connection: psycopg.Connection[Any]) -> None:
     create_roles(connection, on_cluster)
     connection.execute(f"create schema if not exists {SCHEMA}")
     connection.execute(f"alter schema {SCHEMA} owner to current_user")
-    for extension in ("btree_gin", "vector"):
-        _try(connection, f"create extension if not exists {extension}")
-    schemas = {SCHEMA: None} | {
-        extension_schema(connection, name): None for name in ("btree_gin", "vector")
-    }
-    connection.execute(
-        sql.SQL("set local search_path = {}").format(
-            sql.SQL(", ").join(sql.Identifier(schema) for schema in schemas if schema)
-        )
-    )
-    for statement in table_statements(connection, on_cluster):
+    for extension in _EXTENSIONS:
+        connection.execute(f"create extension if not exists {extension}")
+    connection.execute(f"set local search_path = {search_path(connection)}")
+    for statement in table_statements(on_cluster):
         connection.execute(statement)
     connection.execute("insert into schema_version values (%s)", [VERSION])
     secure_tables(connection)
     if on_cluster:
-        distribute_tables(connection, SCHEMA, WITHOUT_OWNER)
+        distribute_tables(connection)
     create_functions(connection, on_cluster)
 
 
@@ -163,47 +251,33 @@ def create_roles(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
     login = "login" if on_cluster else "nologin"
     for role in (APP, SEARCH):
         _try(connection, f"create role {role} {login} nobypassrls")
-        if on_cluster and not can_log_in(connection, role):
+        if on_cluster:
             _try(connection, f"alter role {role} login")
         _try(connection, f"grant {role} to current_user")
 
 
-def can_log_in(connection: psycopg.Connection[Any], role: str) -> bool:
-    row = connection.execute(
-        "select rolcanlogin from pg_roles where rolname = %s", [role]
-    ).fetchone()
-    return bool(row and row[0])
-
-
 def _try(connection: psycopg.Connection[Any], statement: str) -> None:
-    """Run a statement. Ignore that the server or the login does not allow it."""
+    """Run a statement about a role, which may exist already or belong to somebody else."""
     try:
         with connection.transaction():
             connection.execute(statement)
     except (
         errors.InsufficientPrivilege,
-        errors.FeatureNotSupported,
-        errors.UndefinedFile,
         errors.UndefinedObject,
         errors.DuplicateObject,
         errors.UniqueViolation,
         errors.InvalidGrantOperation,
     ):
-        pass  # what depends on it checks for it
+        pass  # what depends on it fails
 
 
-def table_statements(connection: psycopg.Connection[Any], on_cluster: bool) -> Iterator[str]:
-    """The statements of `schema.sql`, for what this server has, each with those for partitions.
+def table_statements(on_cluster: bool) -> Iterator[str]:
+    """The statements of `schema.sql`, each with those for partitions.
 
     They are sent one by one, because Citus passes a message on as a whole.
     """
     script = re.sub(r"^--.*\n", "", SCRIPT.read_text(encoding="utf-8"), flags=re.MULTILINE)
     script = script.replace("{may_be_human_only}", may_be_human_only())
-    has_pgvector = bool(extension_schema(connection, "vector"))
-    if not has_pgvector:
-        script = script.replace(" halfvec ", " bytea ")
-    if not extension_schema(connection, "btree_gin"):
-        script = script.replace("gin (owner, words)", "gin (words)")
     if on_cluster:
         script = script.replace(_PARTITIONING, "")
     for statement in re.split(r";\n+", script.strip()):
@@ -215,8 +289,6 @@ def table_statements(connection: psycopg.Connection[Any], on_cluster: bool) -> I
                     f"create table {table}_{number} partition of {table} "
                     f"for values with (modulus {PARTITIONS}, remainder {number})"
                 )
-    if has_pgvector:
-        yield "alter table vector alter numbers set storage plain"
 
 
 def secure_tables(connection: psycopg.Connection[Any]) -> None:
@@ -225,9 +297,8 @@ def secure_tables(connection: psycopg.Connection[Any]) -> None:
     Partitions get no policy, so they can only be read through their table. Accounts cannot be
     changed or deleted, so nobody can take over the number of another user.
     """
-    app = APP if can_use_app_role(connection) else "current_user"
-    connection.execute(f"grant usage on schema {SCHEMA} to {app}")
-    connection.execute(f"grant select on schema_version to {app}")
+    connection.execute(f"grant usage on schema {SCHEMA} to {APP}")
+    connection.execute(f"grant select on schema_version to {APP}")
     tables = connection.execute(
         """select c.relname, c.relispartition from pg_class c
         where c.relnamespace = %s::regnamespace and c.relkind in ('r', 'p')
@@ -247,28 +318,26 @@ def secure_tables(connection: psycopg.Connection[Any]) -> None:
         elif table in APPEND_ONLY:
             privileges = "select, insert"
         connection.execute(f"create policy own on {table} using ({is_own}) with check ({is_own})")
-        connection.execute(f"grant {privileges} on {table} to {app}")
+        connection.execute(f"grant {privileges} on {table} to {APP}")
 
 
 def create_functions(connection: psycopg.Connection[Any], on_cluster: bool) -> None:
     """The first ones get the privileges of their owner, `recollect_search`; the others do not."""
     create_all(connection, SEARCH_FUNCTIONS, on_cluster)
-    if can_set_role(connection, SEARCH):
-        connection.execute(f"grant usage, create on schema {SCHEMA} to {SEARCH}")
-        for table in ("passage_text", "word"):
-            connection.execute(f"grant select on {table} to {SEARCH}")
-            policy = f"create policy search on {table} for select to {SEARCH} using (true)"
-            connection.execute(policy)
-        for function in functions(connection):
-            connection.execute(f"alter function {function} owner to {SEARCH}")
-        connection.execute(f"revoke create on schema {SCHEMA} from {SEARCH}")
-        _try(connection, f"revoke {SEARCH} from current_user")
+    connection.execute(f"grant usage, create on schema {SCHEMA} to {SEARCH}")
+    for table in ("passage_text", "word"):
+        connection.execute(f"grant select on {table} to {SEARCH}")
+        policy = f"create policy search on {table} for select to {SEARCH} using (true)"
+        connection.execute(policy)
+    for function in functions(connection):
+        connection.execute(f"alter function {function} owner to {SEARCH}")
+    connection.execute(f"revoke create on schema {SCHEMA} from {SEARCH}")
+    _try(connection, f"revoke {SEARCH} from current_user")
     create_all(connection, TRANSACTION_FUNCTIONS, on_cluster)
 
 
 def create_all(connection: psycopg.Connection[Any], script: str, on_cluster: bool) -> None:
     """Create functions that the application may execute."""
-    app = APP if can_use_app_role(connection) else "current_user"
     existing = functions(connection)
     for function in script.split("$$;")[:-1]:
         connection.execute(f"{function}$$")
@@ -276,7 +345,7 @@ def create_all(connection: psycopg.Connection[Any], script: str, on_cluster: boo
         if on_cluster:
             distribute_function(connection, function)
         connection.execute(f"revoke all on function {function} from public")
-        connection.execute(f"grant execute on function {function} to {app}")
+        connection.execute(f"grant execute on function {function} to {APP}")
 
 
 def functions(connection: psycopg.Connection[Any]) -> set[str]:
@@ -301,40 +370,33 @@ ONE_CONNECTION_PER_WORKER = "set local citus.multi_shard_modify_mode = 'sequenti
 
 def is_cluster(connection: psycopg.Connection[Any]) -> bool:
     """Whether this database is the coordinator of a Citus cluster."""
-    row = connection.execute(
-        "select exists (select from pg_extension where extname = 'citus')"
-    ).fetchone()
-    return bool(row and row[0])
+    return bool(one(connection, "select 1 from pg_extension where extname = 'citus'"))
 
 
 def is_distributed(connection: psycopg.Connection[Any]) -> bool:
     """Whether our tables are distributed over the workers of a cluster."""
-    if not is_cluster(connection):
-        return False
-    row = connection.execute(
-        """select exists (select from pg_dist_partition
-        where logicalrelid = to_regclass('recollect.last_key'))"""
-    ).fetchone()
-    return bool(row and row[0])
+    return is_cluster(connection) and bool(
+        one(
+            connection,
+            """select 1 from pg_dist_partition
+            where logicalrelid = to_regclass('recollect.last_key')""",
+        )
+    )
 
 
-def distribute_tables(
-    connection: psycopg.Connection[Any], schema: str, local_tables: Sequence[str]
-) -> None:
+def distribute_tables(connection: psycopg.Connection[Any]) -> None:
     """Distribute the tables that have an owner."""
     rows = connection.execute(
         """select c.relname from pg_class c
         where c.relnamespace = %s::regnamespace and c.relkind = 'r' and c.relname <> all(%s)
         order by array_position(%s, c.relname::text), c.relname""",
-        [schema, list(local_tables), list(_FIRST_TABLES)],
+        [SCHEMA, list(WITHOUT_OWNER), list(_FIRST_TABLES)],
     ).fetchall()
     for (table,) in rows:
-        colocate_with = "none"
-        if table != _FIRST_TABLES[0]:
-            colocate_with = f"{schema}.{_FIRST_TABLES[0]}"
+        colocate_with = "none" if table == _FIRST_TABLES[0] else f"{SCHEMA}.{_FIRST_TABLES[0]}"
         connection.execute(
             "select create_distributed_table(%s, 'owner', colocate_with => %s)",
-            [f"{schema}.{table}", colocate_with],
+            [f"{SCHEMA}.{table}", colocate_with],
         )
 
 

@@ -18,14 +18,11 @@ create table account (
 );
 
 -- One row for each library, which every write locks: the key of its newest passage; tokens of the
--- last commits, newest first; how often words may have been deleted, after which nobody
--- uses those that were remembered; and why nobody may write, as JSON
--- (store/sql/transfer.py), or null.
+-- last commits, newest first; and why nobody may write, as JSON (store/sql/transfer.py), or null.
 create table last_key (
   owner integer primary key,
   passage bigint not null default 0,
   marks bigint[] not null default '{}',
-  removed bigint not null default 0,
   closed text
 ) partition by hash (owner);
 
@@ -228,6 +225,7 @@ create table vector (
   numbers halfvec not null,
   primary key (owner, space, passage, part)
 ) partition by hash (owner);
+alter table vector alter numbers set storage plain;
 
 -- Imports, the documents that they contained, and the states before they changed them. A job has
 -- one receipt, however often it is attempted.

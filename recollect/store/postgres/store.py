@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, TypeVar
-
-import psycopg
 
 from recollect.errors import DamagedLibrary, InvalidInput
 from recollect.language.queries.query_tree import Node
@@ -17,9 +14,8 @@ from recollect.model.search import Filter
 from recollect.store.postgres import appending, listing, text_search
 from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.filters import OWNER
-from recollect.store.postgres.server_errors import explain_error
 from recollect.store.postgres.transactions import Transactions, has_account
-from recollect.store.postgres.words import VERSION, IndexWriter, Vocabulary
+from recollect.store.postgres.words import VERSION, IndexWriter
 from recollect.store.sql import changes, checking, database, statistics, transfer
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
@@ -69,7 +65,6 @@ class PostgresStore(SqlStore[Connection]):
 
     def __init__(self, url: str, user: str, read_only: bool = False) -> None:
         self._transactions = Transactions(url, validate_user(user), read_only)
-        self._vocabulary = Vocabulary()
         try:
             if not read_only:
                 self._prepare()
@@ -102,15 +97,7 @@ class PostgresStore(SqlStore[Connection]):
 
     @property
     def engine(self) -> str:
-        server = self._transactions.server
-        names = [f"PostgreSQL {server.version}"]
-        if server.pgvector:
-            names.append(f"pgvector {server.pgvector}")
-        return ", ".join(names)
-
-    @property
-    def missing_features(self) -> tuple[str, ...]:
-        return self._transactions.server.missing_features
+        return f"PostgreSQL {self._transactions.server.version}"
 
     def close(self) -> None:
         self._transactions.close()
@@ -123,30 +110,21 @@ class PostgresStore(SqlStore[Connection]):
     def _write(self, work: Callable[[Connection], T]) -> T:
         return self._transactions.write(work)
 
-    def _write_text(self, work: Callable[[Connection, TextIndex], T], *, lock_query: str = "") -> T:
-        # `work` may run more than once, each time with a new writer. The last one was committed.
-        writers: list[IndexWriter] = []
-
-        def attempt(db: Connection) -> T:
-            writers.append(IndexWriter(db, self._vocabulary))
-            return work(db, writers[-1])
-
-        value = self._transactions.write(attempt, lock_query=lock_query)
-        self._vocabulary.add(writers[-1].new_words, writers[-1].removed)
-        return value
+    def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
+        return self._transactions.write(lambda db: work(db, IndexWriter(db)))
 
     def append(
         self, document: str, passage: Passage, expected_passages: int | None = None
     ) -> Appended:
-        def work(db: Connection, index: TextIndex) -> Appended:
-            assert isinstance(index, IndexWriter)
-            appended = appending.append(db, document, passage, index, expected_passages)
+        def work(db: Connection) -> Appended:
+            appended = appending.append(db, document, passage, expected_passages)
             if appended is None:
+                index = IndexWriter(db)
                 appended = changes.append(db, document, passage, index, expected_passages)
             return appended
 
         lock_query = appending.lock_query(self._transactions.owner, document, passage)
-        return self._write_text(work, lock_query=lock_query)
+        return self._transactions.write(work, lock_query=lock_query)
 
     # -- text search ---
 
@@ -175,17 +153,13 @@ class PostgresStore(SqlStore[Connection]):
     # -- vectors ---
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
-        from recollect.store.postgres.vectors import insert, quantise_all
+        from recollect.store.postgres.vectors import add, quantise_all
 
         quantised = iter(quantise_all([v for parts in vectors.values() for v in parts]))
         by_passage = {
             passage: [next(quantised) for _ in parts] for passage, parts in vectors.items()
         }
-        self._write(
-            lambda db: space_sql.add_vectors(
-                db, space, by_passage, lambda rows: insert(db, space, rows)
-            )
-        )
+        self._write(lambda db: add(db, space, by_passage))
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
@@ -197,9 +171,8 @@ class PostgresStore(SqlStore[Connection]):
         )
 
     def highest_cosines(self, space: Space, vectors: Sequence[Any]) -> list[float]:
-        from recollect.store.postgres.vectors import highest_cosines
-
-        return self._search(lambda db: highest_cosines(db, space, vectors))
+        neighbours = [self.nearest(space, vector, Filter(), 1) for vector in vectors]
+        return [cosine for hits in neighbours for _, cosine in hits]
 
     def cosines(self, space: Space, vector: Any, keys: Sequence[int]) -> dict[int, float]:
         from recollect.store.postgres.vectors import best_cosines, rows_of
@@ -266,36 +239,6 @@ class PostgresStore(SqlStore[Connection]):
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
         self._clear_dropped_spaces()
-        if self._transactions.server.pgvector:
-            self._build_graphs(stop or (lambda: False))
-
-    def _build_graphs(self, stop: Callable[[], bool]) -> None:
-        from recollect.store.postgres import vectors
-        from recollect.store.postgres.vectors import cancel_on_stop
-
-        if self.size() < vectors.GRAPH_FROM:
-            return
-        for space in self.spaces():
-            if space.ready and not self._read(partial(vectors.has_graph, space=space)):
-                name = self._read(partial(vectors.graph_name, space=space))
-                with (
-                    self._explain_missing_graph(),
-                    self._transactions.connect_as_login() as db,
-                    cancel_on_stop(db, stop),
-                ):
-                    vectors.build_graph(db, self._transactions.server, name, space)
-
-    @contextmanager
-    def _explain_missing_graph(self) -> Iterator[None]:
-        try:
-            yield
-        except psycopg.Error as error:
-            problem = explain_error(error, self._transactions.location)
-            raise type(problem)(
-                f"The index of the vectors was not built. {problem} Searches work, but they "
-                "compare all vectors. `recollect index` builds it. If the server crashed, its log "
-                "says why."
-            ) from error
 
     def indexing_lock(self) -> AbstractContextManager[bool]:
         return self._transactions.indexing_lock()
@@ -363,7 +306,6 @@ def clear_index(db: Connection) -> int:
     db.run(f"delete from {db.own_rows('word')}")
     database.set_marker(db, "text", None)
     space_sql.remove_orphans(db)
-    db.run(f"update last_key set removed = removed + 1 where {db.own()}")
     return int(db.get(f"select count(*) from {db.own_rows('passage')}"))
 
 

@@ -18,7 +18,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -35,7 +35,6 @@ from recollect.errors import (
 )
 from recollect.priority import searching
 from recollect.settings import LIMITS
-from recollect.store.postgres.capabilities import Server, connect_as_login
 from recollect.store.postgres.connection import (
     GENERIC_PLANS,
     MARKS,
@@ -47,7 +46,8 @@ from recollect.store.postgres.pool import Pool
 from recollect.store.postgres.schema import (
     APP,
     PROPAGATE_SETTINGS,
-    can_use_app_role,
+    Server,
+    connect_as_login,
     is_created,
     is_distributed,
 )
@@ -74,6 +74,8 @@ _HANG_SECONDS = 5.0
 _BEGIN = "begin isolation level read committed"
 _LOCK = "select marks, closed from last_key"
 _AUDIT_LOCK = 0x52656175
+# Distinguishes our advisory locks from others in the same database ("Reco" in ASCII).
+_LOCK_SPACE = 0x5265636F
 
 
 @dataclass(slots=True)
@@ -357,15 +359,24 @@ class Transactions:
 
     @contextmanager
     def indexing_lock(self) -> Iterator[bool]:
-        """See Store.indexing_lock."""
+        """See Store.indexing_lock. Indexing takes minutes, so it has a connection of its own.
+
+        The server forgets the lock when it restarts. Another process can then acquire it.
+        """
         if self._is_closed:
             raise RecollectError("This library is closed.")
-        is_locked = self._pool.locks.acquire(self.owner)
+        statement = "select pg_try_advisory_lock(%s, %s)"
+        with explain_errors(self.location):
+            connection = self._pool.connect()
         try:
+            with explain_errors(self.location):
+                ((is_locked,),) = connection.execute(statement, [_LOCK_SPACE, self.owner])
             yield is_locked
         finally:
-            if is_locked:
-                self._pool.locks.release(self.owner)
+            # Unlock even before disconnecting: the server may notice a closed connection late.
+            with suppress(psycopg.Error):
+                connection.execute("select pg_advisory_unlock_all()")
+            connection.close()
 
     # -- attempts ---
 
@@ -462,8 +473,7 @@ def has_account(url: str, user: str) -> bool:
 
 def has_library(connection: psycopg.Connection[Any], user: str) -> bool:
     with connection.transaction():
-        if can_use_app_role(connection):
-            connection.execute(f"set local role {APP}")
+        connection.execute(f"set local role {APP}")
         connection.execute("select set_config('recollect.user', %s, true)", [user])
         account = connection.execute(
             "select id from recollect.account where name = %s", [user]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.words import related_words, stem
@@ -13,42 +12,8 @@ from recollect.store.postgres.filters import OWNER
 from recollect.store.postgres.lexemes import LONGEST, folded_content, text_vector
 from recollect.store.sql.database import IndexRow
 
-_CACHE_SIZE = 500_000
 _VARIANTS = 50  # the most words of the library with the same stem
 _NEWEST = 1_000  # passages
-
-
-class Vocabulary:
-    """A cache of words that are in the table, so that most words are not written again.
-
-    It is valid for one value of `Connection.epoch`. Every deletion changes it, and may remove
-    words.
-    """
-
-    def __init__(self) -> None:
-        self._cache = _Cache(-1, set())
-
-    def missing(self, words: set[str], removed: int) -> set[str]:
-        """The words that may not be in the table."""
-        cache = self._cache
-        if removed != cache.removed:
-            return set(words)
-        return words - cache.words
-
-    def add(self, words: set[str], removed: int) -> None:
-        """Add words after their transaction was committed."""
-        cache = self._cache
-        if removed != cache.removed or len(cache.words) > _CACHE_SIZE:
-            cache = _Cache(removed, set())
-        cache.words.update(words)
-        self._cache = cache
-
-
-class _Cache(NamedTuple):
-    """Both are replaced together, because other threads use them."""
-
-    removed: int
-    words: set[str]
 
 
 def word_rows(words: Sequence[str]) -> list[tuple[str, str | None]]:
@@ -58,10 +23,6 @@ def word_rows(words: Sequence[str]) -> list[tuple[str, str | None]]:
         root = stem(word)
         rows.append((word, None if root == word else root))
     return rows
-
-
-def insert_words(db: Connection, words: Sequence[str]) -> None:
-    db.insert("word", ("term", "stem"), word_rows(words), keep_existing=True)
 
 
 def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
@@ -206,41 +167,12 @@ VERSION = 2
 class IndexWriter:
     """The text index in one transaction (see `store.sql.database.TextIndex`)."""
 
-    def __init__(self, db: Connection, vocabulary: Vocabulary) -> None:
+    def __init__(self, db: Connection) -> None:
         self._db = db
-        self._vocabulary = vocabulary
-        self.new_words: set[str] = set()
-        self._removed: int | None = None
-        self._new_passages: set[int] = set()
-        """Those that were added in this transaction, so nobody remembers their words."""
-
-    @property
-    def removed(self) -> int:
-        """The number of deletions in the library; see `Connection.epoch`."""
-        if self._removed is None:
-            sql = "select removed from last_key where owner = ?::integer"
-            self._removed = self._db.epoch(self._db.get(sql, (self._db.owner,)) or 0)
-        return self._removed
-
-    @removed.setter
-    def removed(self, number: int) -> None:
-        self._removed = number
 
     def add(self, rows: Iterable[IndexRow]) -> None:
         rows = list(rows)
-        self._add(rows)
-        self._new_passages.update(key for key, _, _ in rows)
-
-    def _add(self, rows: Iterable[IndexRow]) -> None:
-        keys = []
-        is_opening = []
-        vectors = []
-        folded = []
-        for key, title, content in rows:
-            keys.append(key)
-            is_opening.append(bool(title))
-            vectors.append(text_vector(title, content))
-            folded.append(folded_content(content))
+        vectors = [text_vector(title, content) for _, title, content in rows]
         self._db.run(
             f"""insert into passage_text (owner, key, document, created_at, role, author, hidden,
               opening, sure, whole, length, words, folded)
@@ -251,27 +183,18 @@ class IndexWriter:
               ?::text[], ?::text[]) k(key, opening, sure, whole, length, words, folded)
             {self._db.by_key("passage", "p", "k.key")}""",
             (
-                keys,
-                is_opening,
+                [key for key, _, _ in rows],
+                [bool(title) for _, title, _ in rows],
                 [vector.has_all_positions for vector in vectors],
                 [vector.has_all_words for vector in vectors],
                 [vector.length for vector in vectors],
                 [vector.literal for vector in vectors],
-                folded,
+                [folded_content(content) for _, _, content in rows],
             ),
         )
-        words: set[str] = set()
-        for vector in vectors:
-            words |= vector.distinct
-        missing_words = self.add_words(words)
-        if missing_words:
-            insert_words(self._db, missing_words)
-
-    def add_words(self, words: set[str]) -> list[str]:
-        """The words that may not be in the vocabulary, which the caller inserts."""
-        missing_words = self._vocabulary.missing(words, self.removed) - self.new_words
-        self.new_words |= missing_words
-        return sorted(missing_words)
+        words = sorted(set().union(*(vector.distinct for vector in vectors)))
+        missing_words = sorted(set(words) - known_words(self._db, words))
+        self._db.insert("word", ("term", "stem"), word_rows(missing_words), keep_existing=True)
 
     def remove(self, rows: Iterable[IndexRow], count: int = 1) -> None:
         keys = []
@@ -284,11 +207,7 @@ class IndexWriter:
             (self._db.owner, keys),
         )
         delete_unused_words(self._db, sorted(words))
-        if not self._new_passages.issuperset(keys):
-            self._db.run(f"update last_key set removed = removed + 1 where {self._db.own()}")
-            self.removed += 1
-        self.new_words -= words
 
     def replace(self, before: Sequence[IndexRow], after: Sequence[IndexRow]) -> None:
         self.remove(before)
-        self._add(after)
+        self.add(after)
