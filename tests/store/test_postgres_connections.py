@@ -761,7 +761,7 @@ def test_the_error_names_a_wrong_password_database_or_role(
         ({"user": password_role}, "no password supplied"),
         ({"dbname": "walks"}, 'database "walks" does not exist'),
         ({"user": "nobody"}, 'role "nobody" does not exist'),
-        ({"user": "stranger"}, "permission denied for schema recollect"),
+        ({"user": "stranger"}, "permission denied to set role"),
     ):
         for function in (PostgresStore, PostgresStore.exists):
             with pytest.raises(RecollectError, match=reason) as caught:
