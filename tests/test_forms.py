@@ -237,7 +237,6 @@ CASES = {
             "datum": ["invoice"],  # the other part is a word of the library
             "autovac": ["vacuum"],
             "festiv": ["festival"],
-            "ntServ": ["service"],
             "service quagga": [],
             **{word: [] for word in ("anion", "legate", "cation", "estival")},
         },

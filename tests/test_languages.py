@@ -656,7 +656,6 @@ def japanese_notes(library: recollect.Library) -> recollect.Library:
         ("ロボット", []),
         ("データベース", ["database"]),
         ("コーヒー", ["coffee"]),
-        ("コーヒーメーカー", ["coffee"]),
         ("サーバー", ["machine"]),
     ],
 )

@@ -7,7 +7,6 @@ from texts import add_texts
 
 import recollect
 from recollect import SearchOptions
-from recollect.language.text import transcriptions, with_umlauts
 
 TEXTS = {
     "umlaut": "Frau Müller hat angerufen.",
@@ -24,6 +23,7 @@ TEXTS = {
     "joe": "Joe likes coffee.",
     "plural": "Die Häuser am Fluss sind alt.",
     "title": "Im Titel steht mehr.",
+    "islands": "ÆRØ and the kitchen of Bauer: neue queue.",
 }
 
 
@@ -44,32 +44,6 @@ def hits(library: recollect.Library, query: str, **options: bool) -> list[str]:
     return [hit.conversation_id for hit in page.hits]
 
 
-def test_a_word_with_umlauts_has_a_transcription() -> None:
-    text = "Müller, Größe und U\u0308ber: ÆRØ, café"
-    assert transcriptions(text) == {
-        "muller": "mueller",
-        "grosse": "groesse",
-        "uber": "ueber",
-        "ærø": "aeroe",
-    }
-    assert transcriptions("Mueller") == {}
-
-
-def test_a_transcription_may_have_umlauts() -> None:
-    words = {
-        "mueller": ["muller"],
-        "uebergroesse": ["ubergrosse", "uebergrøsse"],
-        "aeroe": ["aro", "ærø"],
-        "aarhus": ["arhus"],
-        "queue": [],
-        "neue": [],
-        "bauer": [],
-        "kitchen": [],
-    }
-    for word, spellings in words.items():
-        assert with_umlauts(word) == spellings, word
-
-
 @pytest.mark.both_stores
 def test_a_search_finds_both_spellings_first_the_typed_one(letters: recollect.Library) -> None:
     expected = {
@@ -83,6 +57,8 @@ def test_a_search_finds_both_spellings_first_the_typed_one(letters: recollect.Li
         "århus": ["coast", "aarhus"],
         "haeuser": ["plural"],
         "koelner": ["titled"],
+        "Soren": ["coast"],
+        "aerø": ["islands"],
     }
     for query, names in expected.items():
         assert hits(letters, query) == names, query

@@ -69,6 +69,8 @@ def byte_or_space(code: int) -> int:
 _SEPARATORS_TO_SPACE = bytes(map(byte_or_space, range(256)))
 _WORDS_IN_LOWER_CASE = _SEPARATORS_TO_SPACE[:128].lower() + b" " * 128
 _ACCENTS = re.compile("[\u0300-\u036f]")
+LETTERS = {"œ": "oe", "æ": "ae", "ø": "o", "ł": "l", "đ": "d"}
+"""What people type for letters that Unicode does not decompose."""
 _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")
 _CONTROL = re.compile(
     "[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]"
@@ -154,6 +156,8 @@ def indexable_as_written(value: str) -> str:
     if value.isascii():
         return value.lower()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", value)).casefold()
+    for letter, plain in LETTERS.items():
+        bare = bare.replace(letter, plain)
     if bare.isascii():
         return bare
     # Faster than `sub`: the parts and the characters between them alternate in the list.
@@ -272,43 +276,33 @@ def has_token(value: str) -> bool:
 
 
 # -- umlauts ---
-# The index has letters without their marks: Müller is `muller` there, but ø stays what it is.
+# The index has letters without their marks: Müller is `muller` there, and Søren is `soren`.
 
-_TRANSCRIPTIONS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "æ": "ae", "ø": "oe"}
-_TRANSCRIBED = str.maketrans(_TRANSCRIPTIONS | {k.upper(): v for k, v in _TRANSCRIPTIONS.items()})
-_UMLAUT = re.compile(f"[{''.join(_TRANSCRIPTIONS)}]", re.IGNORECASE)
+_UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
+_TRANSCRIBED = str.maketrans(_UMLAUTS | {k.upper(): v for k, v in _UMLAUTS.items()})
 # Not the letters of "neue", "Bauer" and "queue".
-_GERMAN_UMLAUT = re.compile("ae|oe|(?<![aeq])ue")
-_NORDIC_LETTER = re.compile("ae|oe|aa")
-_NORDIC = {"ae": "æ", "oe": "ø", "aa": "a"}
-
-
-def transcriptions(text: str) -> dict[str, str]:
-    """The words with umlauts in a text and their transcriptions, both as they are indexed."""
-    words: dict[str, str] = {}
-    if text.isascii():
-        return words
-    for word in re.findall(r"\w+", unicodedata.normalize("NFC", text)):
-        if _UMLAUT.search(word):
-            pairs = zip(tokens(word), tokens(word.translate(_TRANSCRIBED)), strict=False)
-            words |= {indexed: other for indexed, other in pairs if indexed != other}
-    return words
+_UMLAUT = re.compile("ae|oe|aa|(?<![aeq])ue")
 
 
 def transcribed(text: str) -> str:
-    """A text with other letters instead of its umlauts."""
+    """A text with two letters instead of each umlaut."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", text).translate(_TRANSCRIBED)
 
 
-def with_umlauts(word: str) -> list[str]:
-    """What a word may be in German and in Nordic languages, as it is indexed with umlauts."""
-    if not word.isascii():
-        return []
-    german = _GERMAN_UMLAUT.sub(lambda match: match[0][0], word)
-    nordic = _NORDIC_LETTER.sub(lambda match: _NORDIC[match[0]], word)
-    return [spelling for spelling in dict.fromkeys([german, nordic]) if spelling != word]
+def transcriptions(text: str) -> dict[str, str]:
+    """The words with umlauts in a text and their transcriptions, both as they are indexed."""
+    other = transcribed(text)
+    if other == text:
+        return {}
+    pairs = zip(tokens(text), tokens(other), strict=False)
+    return {word: transcription for word, transcription in pairs if word != transcription}
+
+
+def with_umlauts(word: str) -> str:
+    """What a word is in the index if it was written with umlauts."""
+    return _UMLAUT.sub(lambda match: match[0][0], word)
 
 
 # -- displaying ------------------------------------------------------------

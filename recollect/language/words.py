@@ -48,6 +48,8 @@ _local = threading.local()
 def stem(word: str, language: Language = ENGLISH) -> str:
     """The stem of a lower-case word. Words with digits or of other scripts stay as they are."""
     result = _stem(language.base_forms.get(word, word), language)
+    if language is ENGLISH:
+        return one_spelling(result)
     base = base_of_inflected(word, result, language)
     if base is None:
         return result
@@ -61,7 +63,7 @@ def stems(words: Iterable[str]) -> list[str]:
     results: list[str] = []
     for word in words:
         if word.isascii() and word.isalpha() and len(word) <= _LONGEST_WORD:
-            result = stem_word(irregular.get(word, word))
+            result = one_spelling(stem_word(irregular.get(word, word)))
         else:
             result = stem(word)
         results.append(result)
@@ -83,9 +85,41 @@ def related_words(word: str, language: Language) -> tuple[set[str], set[str]]:
     return words, {prefix for prefix in prefixes if len(prefix) >= _MIN_PREFIX_CHARACTERS}
 
 
+# Words without a vowel, or with one at the end. The stemmer keeps the "s" of their plurals.
+_ACRONYMS = re.compile("(?:[bcdfghjklmnpqrstvwxz]{2,5}|[bcdfghjklmnpqrstvwxz]{2,4}[aiou])s")
+_MIN_LETTERS = 5  # "iris" is no "iriz"
+
+
+def one_spelling(root: str) -> str:
+    """The stem of American spellings for that of British ones, and of an acronym for its plural."""
+    if root.endswith(("is", "ys")) and len(root) >= _MIN_LETTERS:
+        return f"{root[:-1]}z"
+    if root.endswith("s"):
+        is_plural = _ACRONYMS.fullmatch(root) and root not in acronyms_in_s()
+        return root[:-1] if is_plural else root
+    british, american = british_stems()
+    return british.sub(lambda match: american[match[0]], root)
+
+
+@cache
+def british_stems() -> tuple[re.Pattern[str], dict[str, str]]:
+    """A pattern for British stems and beginnings of stems, and the American one of each."""
+    words, beginnings = (ENGLISH.fields.groups(name) for name in ("spellings", "beginnings"))
+    stem_word = _stemmer(ENGLISH.stemmer).stemWord
+    stems = {stem_word(british): stem_word(american) for british, american in words}
+    stems = {british: american for british, american in stems.items() if british != american}
+    pattern = rf"\A(?:{'|'.join(dict(beginnings))}|(?:{'|'.join(stems)})\Z)"
+    return re.compile(pattern), stems | dict(beginnings)
+
+
+@cache
+def acronyms_in_s() -> frozenset[str]:
+    return frozenset(ENGLISH.fields.words("acronyms_in_s"))
+
+
 def base_of_inflected(word: str, root: str, language: Language) -> str | None:
     """The base form of an irregular form that has an ending: gehen for gingen, by way of ging."""
-    if language is ENGLISH or root not in language.base_forms:
+    if root not in language.base_forms:
         return None
     if word.removeprefix(root) not in language.fields.words("irregular_endings"):  # ginger
         return None

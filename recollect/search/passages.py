@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from recollect.language.detection import language_of
 from recollect.language.queries.intent import QUESTION
+from recollect.language.spellings import Form
 from recollect.language.symbols import symbol_name, without_terminal_codes
 from recollect.language.text import tokens, transcribed
 from recollect.language.when import date_words
@@ -20,7 +21,7 @@ from recollect.search.answers import (
     AnswerType,
     traits_of,
 )
-from recollect.search.queries.terms import DATE_WORDS, Form, RankingQuery, Term
+from recollect.search.queries.terms import DATE_WORDS, RankingQuery, Term
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from recollect.language.queries.query_tree import Word
 from recollect.language.symbols import position_with_codes, symbol_name, without_terminal_codes
-from recollect.language.text import indexable, is_unspaced, non_ascii_characters
+from recollect.language.text import LETTERS, indexable, is_unspaced, non_ascii_characters
 from recollect.language.words import stems
 from recollect.settings import LIMITS
 
@@ -284,7 +284,10 @@ _ACCENTS = "[\u0300-\u036f]"
 _WORD_CHARACTER = re.compile(rf"[^\W_]|{_ACCENTS}")
 _TOKEN = re.compile(r"[^\W_]+")
 # Characters that stand for several letters. Each is folded into one character, so it stays itself.
-_LIGATURES = {"ss": "ß", "ffi": "ﬃ", "ffl": "ﬄ", "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ"}
+_LIGATURES = {
+    **{"ss": "ß", "ffi": "ﬃ", "ffl": "ﬄ", "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ"},
+    **{pair: letter for letter, pair in LETTERS.items() if len(pair) > 1},
+}
 _LETTERS = re.compile("|".join(_LIGATURES) + "|.", re.DOTALL)
 # In decomposed Unicode, these follow the first part of a character of a script without spaces.
 _LATER_PARTS = {"\u3099", "\u309a", *map(chr, range(0x1160, 0x1200))}
@@ -471,7 +474,10 @@ def fold_character(character: str) -> str:
         return "ß"
     if is_unspaced(character):  # the marks of kana and the parts of Hangul tell words apart
         return unicodedata.normalize("NFKC", character)[0]
-    return (unicodedata.normalize("NFKD", character).casefold() or character)[0]
+    folded = (unicodedata.normalize("NFKD", character).casefold() or character)[0]
+    if folded in _LIGATURES.values():
+        return folded
+    return LETTERS.get(folded, folded)
 
 
 @lru_cache(maxsize=4096)

@@ -15,34 +15,25 @@ The page says what was corrected, and the caller can turn correction off.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.query_tree import Word
+from recollect.language.spellings import Form
 from recollect.language.words import may_be_misspelled, neighbours, stem
 from recollect.model.search import Filter
-from recollect.search.queries.query_terms import inflected_term
-from recollect.search.queries.terms import Form, Term, form_name, weighted_term
+from recollect.search.queries.query_terms import inflected_terms
+from recollect.search.queries.terms import Term, form_name, weighted
 from recollect.store.base import Store
 
 _FREQUENT = 3  # a word in fewer messages may itself be a misspelling
 _LONG = 9  # letters; words of this length are rarely similar by chance
-_MIN_FIRST = 2  # letters of the first of two words: Da Nang
-_MIN_SECOND = 2  # Next.js
+_MIN_PART = 2  # letters of each of two words: Da Nang, Next.js
 _BEFORE_APOSTROPHE = "dlo"  # D'Angelo, L'Oréal, O'Brien
 _MIN_AFTER_APOSTROPHE = 4
-_DOUBLED = re.compile(r"(.)\1")
-
-
-class _Correction(NamedTuple):
-    """What to search for instead of a misspelled word."""
-
-    text: str
-    term: Term
 
 
 def correct_terms(
@@ -55,41 +46,37 @@ def correct_terms(
     """The terms, with misspelled words replaced, and the replacements.
 
     A word is replaced only by a word of something that passes one of the filters. `is_known` says
-    whether a word is an English word.
+    whether a word is an English word. The word that the user is still typing may be misspelled, if
+    no word begins with it.
     """
-    spellings = [form_name(term.forms[0]) for term in terms]
-    misspelled = [
-        spelling
-        for term, spelling in zip(terms, spellings, strict=True)
-        if is_correctable(term, spelling) and not is_known(spelling)
-    ]
+    misspelled = {
+        spelling: neighbours(spelling)
+        for term in terms
+        if not (term.frequency or term.exact or len(term.forms[0]) > 1)
+        and may_be_misspelled(spelling := form_name(term.forms[0]))
+        and not is_known(spelling)
+    }
     if not misspelled:
         return tuple(terms), {}
-    similar_words = {word: neighbours(word) for word in misspelled}
-    library_words = store.known_words(sorted(set().union(*similar_words.values())))
+    library_words = store.known_words(sorted(set().union(*misspelled.values())))
     corrections: dict[str, str] = {}
     new_terms = []
-    for term, spelling in zip(terms, spellings, strict=True):
-        correction: _Correction | None = None
+    for term in terms:
+        spelling = form_name(term.forms[0])
+        correction: Form = ()
         if spelling in misspelled:
-            candidates = library_words & similar_words[spelling]
+            candidates = library_words & misspelled[spelling]
             correction = _correction(spelling, candidates, store, filters, language)
-        if correction is None:
-            new_terms.append(term)
+        if correction:
+            corrections[spelling] = " ".join(correction)
+            new_terms += weighted(inflected_terms([correction], store, language), store)
         else:
-            new_terms.append(correction.term)
-            corrections[spelling] = correction.text
+            new_terms.append(term)
     # A query of words that occur nowhere is about something else, not misspelled.
     is_about_library = any(term.frequency for term in terms)
     if not is_about_library and not all(term.frequency for term in new_terms):
         return tuple(terms), {}
     return tuple(new_terms), corrections
-
-
-def is_other_form(word: str, other: str) -> bool:
-    """Whether a word is another form of another one in some language other than English."""
-    languages = [language for language in LATIN if language is not ENGLISH]
-    return any(stem(word, language) == stem(other, language) for language in languages)
 
 
 def _correction(
@@ -98,95 +85,44 @@ def _correction(
     store: Store,
     filters: Sequence[Filter],
     language: Language,
-) -> _Correction | None:
-    """What to search for instead of a misspelled word, if anything. `candidates` are similar."""
-    if language is ENGLISH and spelling[1:] in candidates:
-        name = name_with_apostrophe(spelling, store, filters)
-        if name:
-            return phrase_correction(name, store)
-    word = best_candidate(spelling, candidates, store, filters)
-    if word:
-        return _Correction(word, inflected_term(word, store, language))
-    if language is not ENGLISH:  # other languages join words on purpose
-        return None
-    pair = separate_words(spelling, store, filters)
-    if not pair:
-        return None
-    return phrase_correction(pair, store)
-
-
-def phrase_correction(words: Form, store: Store) -> _Correction:
-    return _Correction(" ".join(words), weighted_term(Term((words,)), store))
-
-
-def is_correctable(term: Term, spelling: str) -> bool:
-    """Whether a term may be a misspelled word.
-
-    That includes the word that the user is still typing, if no word begins with it.
-    """
-    if term.frequency or term.exact or len(term.forms[0]) > 1:
-        return False
-    return may_be_misspelled(spelling)
-
-
-def best_candidate(
-    spelling: str, candidates: AbstractSet[str], store: Store, filters: Sequence[Filter]
-) -> str:
-    """The word that was probably meant: the most frequent one.
-
-    Empty if all are in too few messages, or the filters exclude all messages with them.
-    """
-    if candidates <= ENGLISH.stop_words:
-        return ""
+) -> Form:
+    """The word or words that were probably meant, if any. `candidates` are similar words."""
+    if language is ENGLISH and spelling[1:] in candidates and spelling[0] in _BEFORE_APOSTROPHE:
+        name = (spelling[0], spelling[1:])
+        if len(name[1]) >= _MIN_AFTER_APOSTROPHE and is_found(name, store, filters):
+            return name
+    # A word, the most frequent one, unless the caller may not see the messages with it.
     words = sorted(candidates - ENGLISH.stop_words)
-    frequencies, _ = store.frequencies([Word(word) for word in words])
+    frequencies, _ = store.frequencies([Word(word) for word in words]) if words else ([], 0)
     for frequency, word in sorted(zip(frequencies, words, strict=True), reverse=True):
-        least = _FREQUENT
-        is_similar = has_same_letters(word, spelling)
         is_long = max(len(word), len(spelling)) >= _LONG
-        if is_similar or is_long or is_other_form(word, spelling):
-            least = 1
-        # The caller may not see the messages with the word.
-        if frequency >= least and has_match(Word(word), store, filters):
-            return word
-    return ""
+        is_sure = is_long or has_same_letters(word, spelling) or is_other_form(word, spelling)
+        if frequency >= (1 if is_sure else _FREQUENT) and is_found((word,), store, filters):
+            return (word,)
+    if language is not ENGLISH:  # other languages join words on purpose
+        return ()
+    places = range(_MIN_PART, len(spelling) - _MIN_PART + 1)
+    pairs = [(spelling[:place], spelling[place:]) for place in places]
+    known = store.known_words(sorted({word for pair in pairs for word in pair}))
+    # "Herman" is a name, and not "her man".
+    known -= ENGLISH.stop_words
+    pairs = [pair for pair in pairs if known.issuperset(pair)]
+    if not pairs:
+        return ()
+    frequencies, _ = store.frequencies([Word(" ".join(pair)) for pair in pairs])
+    frequency, pair = max(zip(frequencies, pairs, strict=True), key=itemgetter(0))
+    return pair if frequency and is_found(pair, store, filters) else ()
 
 
 def has_same_letters(word: str, other: str) -> bool:
     """Whether two words differ only in which letters are doubled: "risoto" is risotto."""
-    return _DOUBLED.sub(r"\1", word) == _DOUBLED.sub(r"\1", other)
+    return [letter for letter, _ in groupby(word)] == [letter for letter, _ in groupby(other)]
 
 
-def name_with_apostrophe(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
-    """The two words of a name such as O'Brien. Empty if no message has it."""
-    first, rest = spelling[0], spelling[1:]
-    if first not in _BEFORE_APOSTROPHE or len(rest) < _MIN_AFTER_APOSTROPHE:
-        return ()
-    return most_frequent_pair([(first, rest)], store, filters)
+def is_other_form(word: str, other: str) -> bool:
+    """Whether a word is another form of another one in some language other than English."""
+    return any(stem(word, language) == stem(other, language) for language in LATIN[1:])
 
 
-def separate_words(spelling: str, store: Store, filters: Sequence[Filter]) -> Form:
-    """The two words that were probably meant: the pair in most messages. Empty if there is none."""
-    places = range(_MIN_FIRST, len(spelling) - _MIN_SECOND + 1)
-    pairs = [(spelling[:place], spelling[place:]) for place in places]
-    # "Herman" is a name, and not "her man".
-    pairs = [pair for pair in pairs if pair[0] not in ENGLISH.stop_words]
-    return most_frequent_pair(pairs, store, filters)
-
-
-def most_frequent_pair(
-    pairs: Sequence[tuple[str, str]], store: Store, filters: Sequence[Filter]
-) -> Form:
-    words = store.known_words(sorted({word for pair in pairs for word in pair}))
-    phrases = [Word(" ".join(pair)) for pair in pairs if words.issuperset(pair)]
-    if not phrases:
-        return ()
-    frequencies, _ = store.frequencies(phrases)
-    frequency, phrase = max(zip(frequencies, phrases, strict=True), key=itemgetter(0))
-    if not frequency or not has_match(phrase, store, filters):
-        return ()
-    return tuple(phrase.text.split())
-
-
-def has_match(word: Word, store: Store, filters: Sequence[Filter]) -> bool:
-    return any(store.has_match(word, filter) for filter in filters)
+def is_found(words: Form, store: Store, filters: Sequence[Filter]) -> bool:
+    return any(store.has_match(Word(" ".join(words)), filter) for filter in filters)

@@ -1,87 +1,133 @@
 """Other forms in which a library has the words of a query.
 
-A message may write what a query says in another way. Each maker in `_MAKERS` proposes forms, mostly
-for the terms that the library lacks as they were typed; those that some message has are searched
-for as well. The forms that depend on the word alone are in `language.spellings`.
+A message may write what a query says in another way: `EventLoop` as event_loop, a phone number with
+spaces, keywords as one word. Such forms are proposed, mostly for the terms that the library lacks
+as they were typed; those that some message has are searched for as well.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 
 from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.intent import KEYWORDS, classify, identifiers
 from recollect.language.queries.query import Query
-from recollect.language.queries.query_tree import Node, Or, Word
-from recollect.language.spellings import Form, has_inner_capital, is_katakana, other_formats
+from recollect.language.queries.query_tree import Or, Word
+from recollect.language.spellings import Form, other_formats
 from recollect.language.text import is_unspaced, tokens, transcriptions, with_umlauts
 from recollect.model.search import Filter
-from recollect.search.queries.terms import WEAK, Term, form_name, weighted, with_more_forms
+from recollect.search.queries.terms import WEAK, Term, form_name, weighted
 from recollect.store.base import Store
 
-Forms = dict[Form, list[Form]]
-"""More forms for the terms whose first form is a key."""
+Forms = Iterator[tuple[Form, Iterable[Form]]]
+"""The first forms of terms, and further forms of each."""
 
 
 class _Library:
-    """What the makers ask about a library and a query."""
+    """What is asked about a library and a query."""
 
     def __init__(self, store: Store, query: Query, is_english: Callable[[str], bool]) -> None:
         self.store = store
         self.query = query
         self.is_english = is_english
+        self.has_keywords = classify(query.rest) == KEYWORDS
+
+    @cached_property
+    def languages(self) -> list[Language]:
+        """The languages of a query. Keywords do not tell theirs, so all of the library's."""
+        if self.query.language is not ENGLISH or not self.has_keywords:
+            return [self.query.language]
+        frequent = {language: language.fields.words("frequent_words") for language in LATIN[1:]}
+        words = [Word(word) for names in frequent.values() for word in names]
+        frequencies, passages = self.store.frequencies(words)
+        by_word = dict(zip((word.text for word in words), frequencies, strict=True))
+        return [
+            language
+            for language, names in frequent.items()
+            if max(by_word[word] for word in names) > _MIN_SHARE * passages
+        ]
 
     @cached_property
     def joining_languages(self) -> list[Language]:
-        """The languages of a query that join words. Keywords may be in any of the library's."""
-        languages = [self.query.language]
-        if self.query.language is ENGLISH and classify(self.query.rest) == KEYWORDS:
-            languages = languages_of(self.store)
-        return [language for language in languages if language.joins_words]
+        """Those that join words freely, as German does."""
+        return [language for language in self.languages if language.linking_elements]
+
+    def known(self, words: Iterable[str]) -> set[str]:
+        words = sorted(set(words))
+        return self.store.known_words(words) if words else set()
 
     def has_forms(self, forms: Iterable[Form]) -> list[Form]:
         """Those of some forms that a passage has."""
         forms = list(dict.fromkeys(forms))
-        words = self.store.known_words(sorted({word for form in forms for word in form}))
+        words = self.known(chain.from_iterable(forms))
         forms = [form for form in forms if words.issuperset(form)]
         if not forms:
             return []
         frequencies, _ = self.store.frequencies([Word(" ".join(form)) for form in forms])
         return [form for form, frequency in zip(forms, frequencies, strict=True) if frequency]
 
-    def inflected(self, words: Sequence[str], language: Language) -> dict[str, list[str]]:
+    def inflected(self, words: Iterable[str], language: Language) -> dict[str, list[Form]]:
         """The inflected forms of words that the library has."""
-        if not words:
-            return {}
-        variants = self.store.variants(words, language)
-        known = self.store.known_words(sorted({form for forms in variants for form in forms}))
-        known = {word for word in known - language.stop_words if len(word) >= _MIN_PART}
-        pairs = zip(words, variants, strict=True)
-        return {word: [form for form in forms if form in known] for word, forms in pairs}
+        words = sorted(set(words))
+        variants = self.store.variants(words, language) if words else []
+        known = self.known(chain.from_iterable(variants)) - language.stop_words
+        return {
+            word: [(form,) for form in forms if form in known and len(form) >= _MIN_PART]
+            for word, forms in zip(words, variants, strict=True)
+        }
 
 
 def with_other_forms(
     terms: list[Term], store: Store, query: Query, is_english: Callable[[str], bool]
 ) -> tuple[list[Term], list[Term]]:
-    """The terms of a plain query with their other forms, and weak terms for parts of them."""
+    """The terms of a plain query with their other forms, and weak terms for parts of compounds."""
     library = _Library(store, query, is_english)
-    forms: Forms = {}
-    for make in _MAKERS:
-        for form, others in make(terms, library).items():
-            forms[form] = [*forms.get(form, ()), *others]
-    terms = with_more_forms(terms, forms, store)
-    compounds, weak_terms = _compounds(terms, library)
-    return with_more_forms(terms, compounds, store), weak_terms
+    terms = with_more_forms(terms, [umlauts, joined_words], library)
+    if not any(map(is_absent, terms)):
+        return terms, []
+    terms = with_more_forms(terms, [*_FORMATS, inside_longer_words, inflected_in_library], library)
+    terms = with_more_forms(terms, [parts_of_compounds], library)
+    heads = [
+        Term(tuple(parts), weak=True, stands_for=word, is_head=True)
+        for (word,), parts in last_parts(terms, library)
+    ]
+    weak_terms = weighted(heads, store) if heads else []
+    return terms, [term._replace(weight=WEAK * term.weight) for term in weak_terms]
+
+
+def with_more_forms(
+    terms: list[Term], makers: Sequence[Callable[..., Forms]], library: _Library
+) -> list[Term]:
+    """The terms with the forms that these functions make, and new weights."""
+    more: dict[Form, list[Form]] = {}
+    for make in makers:
+        for form, others in make(terms, library):
+            more.setdefault(form, []).extend(others)
+    extended = [
+        term._replace(forms=tuple(dict.fromkeys([*term.forms, *more[term.forms[0]]])))
+        for term in terms
+        if more.get(term.forms[0])
+    ]
+    if not extended:
+        return terms
+    by_form = {term.forms[0]: term for term in weighted(extended, library.store)}
+    return [by_form.get(term.forms[0], term) for term in terms]
 
 
 def is_absent(term: Term) -> bool:
     return not term.frequency and not term.prefix
 
 
-# -- makers of forms ---
+def absent_words(terms: Sequence[Term]) -> list[str]:
+    """The single words that the library lacks, without identifiers and numbers."""
+    absent = [term.forms[0] for term in terms if is_absent(term) and not term.exact]
+    return [form[0] for form in absent if len(form) == 1 and form[0].isalpha()]
+
+
+# -- words that the library may have ---
 
 _MESSAGES = 20
 """So many of the best matches are read to see how they write a word."""
@@ -95,40 +141,85 @@ def umlauts(terms: Sequence[Term], library: _Library) -> Forms:
     """
     store = library.store
     typed = transcriptions(library.query.rest)
-    forms: Forms = {}
     for term in terms:
         form = term.forms[0]
-        if term.exact or len(form) > 1:
+        other = typed.get(form[0]) or with_umlauts(form[0])
+        if term.exact or len(form) > 1 or other == form[0]:
             continue
-        is_typed = form[0] in typed
-        spellings = [typed[form[0]]] if is_typed else with_umlauts(form[0])
-        if spellings and not term.prefix:
-            variants = store.variants(spellings, library.query.language)
-            spellings = sorted(store.known_words(sorted(set().union(*variants))))
-        candidates: list[Form] = [(w,) for w in spellings if (w,) not in term.forms]
-        if candidates and not is_typed:
-            node: Node = Or(tuple(Word(word, term.prefix) for (word,) in candidates))
-            written: set[str] = set()
-            for message in store.candidates(store.match(node, Filter(), _MESSAGES), Filter()):
-                written.update(transcriptions(f"{message.title}\n{message.content}"))
-            if term.prefix:
-                written = {word[: len(form)] for word in written for (form,) in candidates}
-            candidates = [form for form in candidates if form[0] in written]
-        forms[form] = candidates
-    return forms
+        words: Sequence[str] = [other]
+        if not term.prefix:
+            (words,) = store.variants([other], library.query.language)
+            words = sorted(library.known(words))
+        if words and form[0] not in typed:
+            node = Or(tuple(Word(word, term.prefix) for word in words))
+            messages = store.candidates(store.match(node, Filter(), _MESSAGES), Filter())
+            written = transcriptions("\n".join(f"{m.title}\n{m.content}" for m in messages))
+            ends = len(other) if term.prefix else None
+            words = [word for word in words if word in {each[:ends] for each in written}]
+        yield form, [(word,) for word in words]
+
+
+_MOST_WORDS = 4  # that one word joins
+_MIN_LETTERS = 5  # shorter words are often others: "so on" is not "soon"
+_MIN_PART = 4  # letters of a part of a compound
+
+
+def joined_words(terms: Sequence[Term], library: _Library) -> Forms:
+    """Words of the library that join several keywords. Each is a form of all of them.
+
+    `AbortController`, `#buildinpublic` and "workout" are one word; whoever looks for them often
+    types several. Some languages join them in any order: the "Kosten" for a "Handwerker" are
+    "Handwerkerkosten".
+    """
+    if not library.has_keywords:
+        return
+    words = tokens(library.query.rest)
+    own_words = {term.name for term in terms}
+    joined: dict[str, set[str]] = {}
+    for start, first in enumerate(words):
+        for end in range(start + 2, min(start + _MOST_WORDS, len(words)) + 1):
+            own = own_words.intersection(words[start:end])
+            if (first in own_words or len(own) > 1) and can_be_one_word(words[start:end]):
+                joined["".join(words[start:end])] = own
+    for word in library.known(joined):
+        yield from (((part,), [(word,)]) for part in joined[word])
+    for one, other in pairwise(terms):
+        pair = (one.name, other.name)
+        if not (is_absent(one) or is_absent(other)) or not all(map(may_be_part, pair)):
+            continue
+        for language in library.joining_languages:
+            links = ["", *language.linking_elements]
+            ordered = (pair, pair[::-1])
+            compounds = [first + link + last for first, last in ordered for link in links]
+            inflected = library.inflected(compounds, language)
+            found = list(chain.from_iterable(inflected.values()))
+            yield from ((term.forms[0], found) for term in (one, other))
+
+
+def can_be_one_word(parts: Sequence[str]) -> bool:
+    if sum(map(len, parts)) < _MIN_LETTERS or any(map(is_unspaced, parts)):
+        return False
+    return not any(one.isdigit() and other.isdigit() for one, other in pairwise(parts))
+
+
+def may_be_part(word: str) -> bool:
+    """Whether a word may be a part of a compound."""
+    return len(word) >= _MIN_PART and word.isalpha() and not is_unspaced(word)
+
+
+# -- numbers, codes and identifiers ---
 
 
 def formats(terms: Sequence[Term], library: _Library) -> Forms:
     """Other formats of dates, numbers and names in code."""
     typed = {tuple(tokens(word)): word for word in library.query.rest.split()}
-    absent = [term.forms[0] for term in terms if is_absent(term)]
-    return {form: other_formats(typed.get(form) or form_name(form)) for form in absent}
+    for term in filter(is_absent, terms):
+        form = term.forms[0]
+        yield form, other_formats(typed.get(form) or form_name(form))
 
 
 _HASH = re.compile(r"(?=.*[0-9])(?=.*[a-f])[0-9a-f]{12,64}")
 _MIN_HASH = 7
-_SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_SEPARATOR = re.compile(r"[/\\]+")
 _MIN_SEGMENTS = 2  # many files have the same name
 _MAX_SEGMENTS = 12
 
@@ -140,7 +231,6 @@ def shorter_identifiers(terms: Sequence[Term], library: _Library) -> Forms:
     commit has 40 digits of which people write seven.
     """
     typed = {tuple(tokens(word)): word for word in identifiers(library.query.rest)}
-    forms: Forms = {}
     for term in terms:
         identifier = typed.get(term.forms[0], "")
         if not identifier or not term.exact or not is_absent(term):
@@ -149,14 +239,13 @@ def shorter_identifiers(terms: Sequence[Term], library: _Library) -> Forms:
             sizes = range(len(identifier) - 1, _MIN_HASH - 1, -1)
             parts = [identifier[:size] for size in sizes]
         else:
-            path = _SCHEME.sub("", identifier)
-            segments = [segment for segment in _SEPARATOR.split(path) if segment]
+            path = identifier.split("://")[-1]
+            segments = [segment for segment in re.split(r"[/\\]", path) if segment]
             first = max(1, len(segments) - _MAX_SEGMENTS)
             starts = range(first, len(segments) - _MIN_SEGMENTS + 1)
             parts = [path, *("/".join(segments[start:]) for start in starts)]
         shorter = [tuple(tokens(part)) for part in parts]
-        forms[term.forms[0]] = library.has_forms(form for form in shorter if form)[:1]
-    return forms
+        yield term.forms[0], library.has_forms(form for form in shorter if form)[:1]
 
 
 # With fewer digits, other numbers have the same ones by chance.
@@ -170,53 +259,43 @@ _MOST_SPLITS = 20
 def separated_codes(terms: Sequence[Term], library: _Library) -> Forms:
     """Long numbers and codes in other groups.
 
-    01614960723 is also 0161 496 0723, `wh1000xm4` is also WH-1000XM4, and `1xyz789` is 1-XYZ-789.
+    01614960723 is also 0161 496 0723, `wh1000xm4` is also WH-1000XM4, and 1xyz789 is 1-XYZ-789.
     """
-    all_words = tokens(library.query.rest)
     codes = {tuple(tokens(word)) for word in library.query.rest.split()}
-    start = 0
-    while start < len(all_words):  # runs of words with digits
-        end = start
-        while end < len(all_words) and any(map(str.isdigit, all_words[end])):
-            end += 1
-        codes.add(tuple(all_words[start:end]))
-        start = max(end, start + 1)
+    words = groupby(tokens(library.query.rest), lambda word: any(map(str.isdigit, word)))
+    codes |= {tuple(run) for has_digits, run in words if has_digits}
     frequencies = {term.forms[0]: term.frequency for term in terms}
-    forms: Forms = {}
-    for words in codes:
-        code = "".join(words)
+    for form in codes:
+        code = "".join(form)
         is_number = _LONG_NUMBER.fullmatch(code) is not None
-        if frequencies.get(words) or not (is_number or _CODE.fullmatch(code)):
-            continue
-        own = [words, *((word,) for word in words)] if is_number else [words]
-        own = [form for form in own if form in frequencies]
-        if own:
-            splits = library.has_forms(_splits(code, library.store))
-            forms |= dict.fromkeys(own, splits)
-    return forms
+        if not frequencies.get(form) and (is_number or _CODE.fullmatch(code)):
+            own = [form, *((word,) for word in form)] if is_number else [form]
+            splits = library.has_forms(_splits(code, library))
+            yield from ((each, splits) for each in own)
 
 
-def _splits(code: str, store: Store) -> list[Form]:
+def _splits(code: str, library: _Library) -> list[Form]:
     """The ways to split a code into words of the library, those with few words first.
 
     A long number can be split in very many ways, so only some are kept for each of its ends.
     """
-    places = range(len(code) + 1)
-    parts = {code[i:j]: (i, j) for i in places for j in places[i + 1 :] if may_be_part(code, i, j)}
-    words = store.known_words(sorted(parts))
-    splits_from: dict[int, list[Form]] = {len(code): [()]}
-    for start in range(len(code) - 1, -1, -1):
-        splits = [
+    ends = range(len(code) + 1)
+    words = library.known(
+        code[i:j] for i in ends for j in ends[i + 1 :] if may_be_group(code, i, j)
+    )
+    splits: dict[int, list[Form]] = {len(code): [()]}  # of what begins at each place
+    for start in reversed(ends[:-1]):
+        longer = [
             (code[start:end], *others)
-            for end, rest in splits_from.items()
-            if code[start:end] in words and may_be_part(code, start, end)
+            for end, rest in splits.items()
+            if code[start:end] in words and may_be_group(code, start, end)
             for others in rest
         ]
-        splits_from[start] = sorted(splits, key=len)[:_MOST_SPLITS]
-    return splits_from[0]
+        splits[start] = sorted(longer, key=len)[:_MOST_SPLITS]
+    return splits[0]
 
 
-def may_be_part(code: str, start: int, end: int) -> bool:
+def may_be_group(code: str, start: int, end: int) -> bool:
     """Whether a part of a code may stand alone.
 
     A single digit may be a country code (1 415 555 0132), a check digit, or the second group of an
@@ -229,87 +308,25 @@ def may_be_part(code: str, start: int, end: int) -> bool:
         if size == 1:
             return at_end or code[:start] in _ISBN_PREFIXES
         return size <= _MAX_DIGITS or size == len(code)
-    return at_end or (is_boundary(code, start) and is_boundary(code, end))
+    return at_end or all(
+        code[place - 1].isdigit() != code[place].isdigit() for place in (start, end)
+    )
 
 
-def is_boundary(code: str, place: int) -> bool:
-    return code[place - 1].isdigit() != code[place].isdigit()
+_FORMATS = (formats, shorter_identifiers, separated_codes)
 
-
-_MOST_WORDS = 4  # that one word joins
-_MIN_LETTERS = 5  # shorter words are often others: "so on" is not "soon"
-_MIN_PART = 4  # letters of a part of a compound
-
-
-def joined_words(terms: Sequence[Term], library: _Library) -> Forms:
-    """Words of the library that join several keywords. Each is a form of all of them.
-
-    `AbortController`, `#buildinpublic` and "workout" are one word; whoever looks for them often
-    types several.
-    """
-    if classify(library.query.rest) != KEYWORDS:
-        return {}
-    all_words = tokens(library.query.rest)
-    own_words = {term.name for term in terms}
-    joined: dict[str, set[str]] = {}
-    for start, first in enumerate(all_words):
-        for end in range(start + 2, min(start + _MOST_WORDS, len(all_words)) + 1):
-            parts = all_words[start:end]
-            own = own_words.intersection(parts)
-            if (first in own_words or len(own) > 1) and can_be_one_word(parts):
-                for part in own:
-                    joined.setdefault(part, set()).add("".join(parts))
-    known = library.store.known_words(sorted(set().union(*joined.values()))) if joined else set()
-    return {(word,): [(each,) for each in sorted(all_ & known)] for word, all_ in joined.items()}
-
-
-def can_be_one_word(parts: Sequence[str]) -> bool:
-    if sum(map(len, parts)) < _MIN_LETTERS or any(map(is_unspaced, parts)):
-        return False
-    return not any(one.isdigit() and other.isdigit() for one, other in pairwise(parts))
-
-
-def compounds_of_neighbours(terms: Sequence[Term], library: _Library) -> Forms:
-    """The compounds of the library that two neighbours form, of which it lacks one.
-
-    In any order: the "Kosten" for a "Handwerker" are "Handwerkerkosten".
-    """
-    compounds: dict[tuple[Form, Form], list[str]] = {}
-    for one, other in pairwise(terms):
-        pair = (one.name, other.name)
-        are_words = all(len(n) >= _MIN_PART and n.isalpha() and not is_unspaced(n) for n in pair)
-        if are_words and (is_absent(one) or is_absent(other)):
-            compounds[one.forms[0], other.forms[0]] = [
-                f"{modifier}{link}{head}"
-                for modifier, head in (pair, pair[::-1])
-                for link in ("", *linking_elements())
-            ]
-    spellings = sorted({word for words in compounds.values() for word in words})
-    forms: Forms = {}
-    for language in library.joining_languages if spellings else ():
-        inflected = library.inflected(spellings, language)
-        for neighbours, words in compounds.items():
-            joined: list[Form] = [(form,) for word in words for form in inflected[word]]
-            for form in neighbours:
-                forms.setdefault(form, []).extend(joined)
-    return forms
-
-
-def linking_elements() -> list[str]:
-    """What may stand between the parts of compounds in any language."""
-    return sorted({element for language in LATIN for element in language.linking_elements})
-
+# -- compounds and other languages ---
 
 _MIN_IN_LONGER = 5  # letters; shorter words are in too many others
 _MIN_ENGLISH_WORD = 3
-# Shorter words of a library are often abbreviations or names.
-_MIN_LIBRARY_WORD = 5
+_MIN_LIBRARY_WORD = 5  # shorter words of a library are often abbreviations or names
 _MIN_HEAD = 6  # letters of a last part; shorter ones are often the end of another word
 _MIN_MODIFIER = 4  # letters before it; shorter ones are often prefixes, as in "Ein-richtung"
 _MOST_LONGER = 50
+_MIN_SHARE = 0.01  # of the passages, which have a frequent word of a language
 
 
-def _longer_words(terms: Sequence[Term], library: _Library) -> Forms:
+def inside_longer_words(terms: Sequence[Term], library: _Library) -> Forms:
     """For each word that the library lacks, the longer words that contain it.
 
     A search for "service" should find `PaymentService`, and a search for "autovac" autovacuum. But
@@ -318,160 +335,79 @@ def _longer_words(terms: Sequence[Term], library: _Library) -> Forms:
     end with the word: a library seldom has both parts of "Krankenversicherung". Of several words,
     only those count: in other languages, the other words find the messages.
     """
-    absent = [term for term in terms if is_absent(term) and len(term.forms[0]) == 1]
+    words = [term.forms[0][0] for term in terms if is_absent(term) and len(term.forms[0]) == 1]
     if len(terms) > 1:
-        absent = [term for term in absent if not term.exact and term.name.isalpha()]
-        if library.query.language is ENGLISH:  # in a library with several languages, it may be
-            absent = [term for term in absent if not library.is_english(term.name)]
-    words = [term.forms[0][0] for term in absent]
+        words = absent_words(terms) if library.joining_languages else []
+        if library.query.language is ENGLISH:
+            words = [word for word in words if not library.is_english(word)]
     words = [word for word in words if len(word) >= _MIN_IN_LONGER]
-    if not words or (len(terms) > 1 and not library.joining_languages):
-        return {}
+    if not words:
+        return
     longer_words = library.store.words_containing(words)
-    is_name = len(terms) == 1 and (absent[0].exact or has_inner_capital(library.query.rest))
-    rests = {
-        (longer, word): [] if is_name or longer.startswith(word) else longer.split(word)
-        for word in words
-        for longer in longer_words[word]
-    }
-    unknown = {
-        rest
-        for parts in rests.values()
-        for rest in parts
-        if rest and not rest.isdigit() and not is_long_word(rest, library)
-    }
-    stems = {rest: without_links(rest) for rest in unknown}
-    known = library.store.known_words(sorted(set().union(*stems.values()))) if stems else set()
-    unknown = {rest for rest, own in stems.items() if known.isdisjoint(own)}
+    rests = {rest for word in words for longer in longer_words[word] for rest in longer.split(word)}
+    rests = {rest for rest in rests if rest and not rest.isdigit()}
+    rests -= {rest for rest in rests if len(rest) >= _MIN_ENGLISH_WORD and library.is_english(rest)}
+    links = {link for language in LATIN for link in language.linking_elements}
+    stems = {rest: {rest, *map(rest.removesuffix, links)} for rest in rests}
+    known = library.known(stem for each in stems.values() for stem in each)
+    known = {stem for stem in known if len(stem) >= _MIN_LIBRARY_WORD}
+    unknown = {rest for rest in rests if known.isdisjoint(stems[rest])}
 
     def stands_for(word: str, longer: str) -> bool:
-        if unknown.isdisjoint(rests[longer, word]):
+        if longer.startswith(word) or unknown.isdisjoint(longer.split(word)):
             return True
-        is_head = len(word) >= _MIN_HEAD and longer.isalpha() and longer.endswith(word)
-        is_head = is_head and len(longer) >= len(word) + _MIN_MODIFIER
+        is_head = len(word) >= _MIN_HEAD and len(longer) >= len(word) + _MIN_MODIFIER
+        is_head = is_head and longer.isalpha() and longer.endswith(word)
         return is_head and bool(library.joining_languages)
 
-    forms: Forms = {}
     for word in words:
-        found = [longer for longer in longer_words[word] if stands_for(word, longer)]
-        forms[word,] = [(longer,) for longer in found[:_MOST_LONGER]]
-    return forms
+        found = [(longer,) for longer in longer_words[word] if stands_for(word, longer)]
+        yield (word,), found[:_MOST_LONGER]
 
 
-def is_long_word(text: str, library: _Library) -> bool:
-    return len(text) >= _MIN_ENGLISH_WORD and library.is_english(text)
+def inflected_in_library(terms: Sequence[Term], library: _Library) -> Forms:
+    """Keywords that the library lacks, in its languages. A few words do not tell their language."""
+    words = [word for word in absent_words(terms) if not library.is_english(word)]
+    if library.has_keywords and library.query.language is ENGLISH and words:
+        for language in library.languages:
+            yield from (
+                ((word,), forms) for word, forms in library.inflected(words, language).items()
+            )
 
 
-def without_links(text: str) -> set[str]:
-    """A text, also without a linking element at its end."""
-    forms = {text, *(text.removesuffix(element) for element in linking_elements())}
-    return {form for form in forms if len(form) >= _MIN_LIBRARY_WORD}
-
-
-_MAKERS = (
-    umlauts,
-    formats,
-    shorter_identifiers,
-    separated_codes,
-    joined_words,
-    compounds_of_neighbours,
-    _longer_words,
-)
-
-# -- parts of words ---
-
-_MIN_LONE_HEAD = 6  # letters of the last part if the first one is unknown
-_MIN_KATAKANA = 3  # characters; shorter parts are in too many other words
-
-
-def _compounds(terms: Sequence[Term], library: _Library) -> tuple[Forms, list[Term]]:
+def parts_of_compounds(terms: Sequence[Term], library: _Library) -> Forms:
     """The parts of compounds that the library has only in parts.
 
     German and Dutch join words freely: a question about "Hintergrundkarten" is answered by a
-    message that has "Hintergrund" and "Karte". If the library lacks the first part, the last one is
-    a weak term: a "Geldbetrag" is a "Betrag". So is a part of a word in katakana.
+    message that has "Hintergrund" and "Karte".
     """
-    absent = [term for term in terms if is_absent(term) and not term.weak]
-    weak_terms = [
-        Term(tuple(parts), weak=True, stands_for=term.name)
-        for term in absent
-        if is_katakana(term.forms[0]) and (parts := katakana_parts(term.forms[0], library))
-    ]
-    language = library.query.language
-    forms: Forms = {}
-    words = [term.forms[0][0] for term in absent if len(term.forms[0]) == 1 and not term.exact]
-    words = [word for word in words if word.isalpha() and language.joins_words]
-    splits = {word: ways_to_split(word, language) for word in words}
-    all_parts = {part for pairs in splits.values() for pair in pairs for part in pair}
-    inflected = library.inflected(sorted(all_parts), language)
-    for word, pairs in splits.items():
-        complete = [pair for pair in pairs if inflected[pair[0]] and inflected[pair[1]]]
-        heads = [head for _, head in pairs if inflected[head] and len(head) >= _MIN_LONE_HEAD]
+    for word, pairs, forms in splits_of_compounds(terms, library):
+        complete = [pair for pair in pairs if forms[pair[0]] and forms[pair[1]]]
         if complete:
             modifier, head = max(complete, key=lambda pair: (min(map(len, pair)), pair))
-            forms[word,] = [(form,) for form in (*inflected[modifier], *inflected[head])]
-        elif heads:
-            head_forms = tuple((form,) for form in inflected[max(heads, key=len)])
-            weak_terms.append(Term(head_forms, weak=True, stands_for=word, is_head=True))
-    weak_terms = weighted(weak_terms, library.store) if weak_terms else []
-    return forms, [term._replace(weight=WEAK * term.weight) for term in weak_terms]
+            yield (word,), [*forms[modifier], *forms[head]]
 
 
-def ways_to_split(word: str, language: Language) -> list[tuple[str, str]]:
-    """All ways to split a word in two. The first part loses an element that joins it."""
-    pairs = []
-    for place in range(_MIN_PART, len(word) - _MIN_PART + 1):
-        modifier, head = word[:place], word[place:]
-        stems = [modifier, *map(modifier.removesuffix, language.linking_elements)]
-        pairs += [(stem, head) for stem in dict.fromkeys(stems) if len(stem) >= _MIN_PART]
-    return pairs
+def last_parts(terms: Sequence[Term], library: _Library) -> Forms:
+    """The last part of a compound if the library lacks the first: a "Geldbetrag" is a "Betrag"."""
+    for word, pairs, forms in splits_of_compounds(terms, library):
+        heads = [head for _, head in pairs if forms[head] and len(head) >= _MIN_HEAD]
+        if heads:
+            yield (word,), forms[max(heads, key=len)]
 
 
-def katakana_parts(form: Form, library: _Library) -> list[Form]:
-    """The longest beginning and the longest end of a word in katakana that the library has.
+def splits_of_compounds(
+    terms: Sequence[Term], library: _Library
+) -> Iterator[tuple[str, list[tuple[str, str]], dict[str, list[Form]]]]:
+    """The words that may be compounds, all ways to split each in two, and the forms of the parts.
 
-    コーヒーメーカー (coffee maker) is about コーヒー.
+    The first part loses an element that joins it.
     """
-    lengths = range(len(form) - 1, _MIN_KATAKANA - 1, -1)
-    beginnings = library.has_forms(form[:length] for length in lengths)
-    ends = library.has_forms(form[-length:] for length in lengths if form[-length] != "ー")
-    return [*beginnings[:1], *ends[:1]]
-
-
-# -- languages of a library ---
-
-_MIN_SHARE = 0.01  # of the passages
-
-
-def with_forms_of_library_languages(
-    terms: Sequence[Term], store: Store, query: Query, is_english: Callable[[str], bool]
-) -> tuple[Term, ...]:
-    """The terms of a query. Keywords that the library lacks get their forms in its languages.
-
-    A few words do not tell their language.
-    """
-    if query.language is not ENGLISH or classify(query.rest) != KEYWORDS:
-        return tuple(terms)
-    absent = [term.forms[0] for term in terms if is_absent(term) and not term.exact]
-    words = [form[0] for form in absent if len(form) == 1 and form[0].isalpha()]
-    words = [word for word in words if not is_english(word)]
-    if not words:
-        return tuple(terms)
-    forms: Forms = {}
-    for language in languages_of(store):
-        for word, variants in zip(words, store.variants(words, language), strict=True):
-            forms.setdefault((word,), []).extend((variant,) for variant in variants)
-    return tuple(with_more_forms(terms, forms, store))
-
-
-def languages_of(store: Store) -> list[Language]:
-    """The languages of a library, other than English and those written without spaces."""
-    frequent = {language: language.fields.words("frequent_words") for language in LATIN[1:]}
-    words = [Word(word) for names in frequent.values() for word in names]
-    frequencies, passages = store.frequencies(words)
-    by_word = dict(zip((word.text for word in words), frequencies, strict=True))
-    return [
-        language
-        for language, names in frequent.items()
-        if max(by_word[word] for word in names) > _MIN_SHARE * passages
-    ]
+    language = library.query.language
+    for word in absent_words(terms) if language.linking_elements else ():
+        pairs = []
+        for place in range(_MIN_PART, len(word) - _MIN_PART + 1):
+            modifier, head = word[:place], word[place:]
+            stems = [modifier, *map(modifier.removesuffix, language.linking_elements)]
+            pairs += [(stem, head) for stem in dict.fromkeys(stems) if len(stem) >= _MIN_PART]
+        yield word, pairs, library.inflected(chain.from_iterable(pairs), language)

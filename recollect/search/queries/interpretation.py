@@ -21,8 +21,7 @@ from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, SearchOptions
 from recollect.models.embeddings import is_remote
-from recollect.search.queries.correction import correct_terms, is_other_form
-from recollect.search.queries.forms import with_forms_of_library_languages
+from recollect.search.queries.correction import correct_terms
 from recollect.search.queries.query_terms import query_terms
 from recollect.search.queries.terms import (
     RankingQuery,
@@ -194,12 +193,7 @@ def corrected_terms(
     terms = query_terms(query, store, meaning.knows, options.typing)
     if not query.plain or not options.correct or '"' in query.rest:
         return terms, {}
-    corrected, corrections = correct_terms(terms, store, filters, query.language, meaning.knows)
-    if any(is_other_form(word, typo) for typo, word in corrections.items()):
-        # In a language of the library, it is another form of the word and no correction of it.
-        terms = with_forms_of_library_languages(terms, store, query, meaning.knows)
-        return correct_terms(terms, store, filters, query.language, meaning.knows)
-    return with_forms_of_library_languages(corrected, store, query, meaning.knows), corrections
+    return correct_terms(terms, store, filters, query.language, meaning.knows)
 
 
 def _all_terms(terms: Sequence[Term]) -> Node:

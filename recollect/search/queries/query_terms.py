@@ -12,8 +12,8 @@ from recollect.language.queries.intent import KEYWORDS, classify, identifiers, i
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word, words
 from recollect.language.spellings import (
+    Form,
     joined_word,
-    other_spellings,
     parts_that_stand_alone,
     separate_words,
 )
@@ -21,11 +21,14 @@ from recollect.language.text import fold, is_unspaced, tokens
 from recollect.language.when import period_words
 from recollect.language.words import content_words, synonyms
 from recollect.search.queries.forms import with_other_forms
-from recollect.search.queries.terms import WEAK, Form, Term, weighted, weighted_term
+from recollect.search.queries.terms import WEAK, Term, weighted
 from recollect.store.base import Store
 
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\W*$", re.IGNORECASE)
-_KATAKANA_WORD = re.compile(r"[\u30a1-\u30fa\u30fc]{3,}")
+# Words in katakana say nothing in part: コンピュータ (computer) is not in
+# キャンピングカー (camper), although each has a pair of characters of the other.
+_KATAKANA_WORD = re.compile("([\u30a1-\u30fa\u30fc]{3,})")
+_POSSESSIVE_ENDS = ("'s", "’s", "'S", "’S")
+_EDGES = '.,;:!?"”)'
 _MIN_PART_LETTERS = 3  # of an identifier
 _MIN_PREFIX_CHARACTERS = 2  # a single letter is the prefix of too many words
 
@@ -63,10 +66,17 @@ def query_terms(
     return (*terms, *_synonym_terms(terms, store, query), *weak_terms)
 
 
-def inflected_term(word: str, store: Store, language: Language) -> Term:
-    """A word in all its inflected forms, with its weight in this library."""
-    (term,) = inflected_terms([(word,)], store, language)
-    return weighted_term(term, store)
+def inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
+    """A term for each form, without weights. A single word has all its inflected forms."""
+    single = list(dict.fromkeys(form[0] for form in forms if len(form) == 1))
+    variants = dict(zip(single, store.variants(single, language), strict=True))
+    terms = []
+    for form in dict.fromkeys(forms):
+        inflected: list[Form] = [form]
+        if len(form) == 1:
+            inflected = [(word,) for word in variants[form[0]]] + separate_words(form[0])
+        terms.append(Term(tuple(inflected)))
+    return terms
 
 
 # -- what a query is about ---
@@ -112,109 +122,74 @@ def is_too_short(unfinished: str) -> bool:
 
 
 def topic_forms(query: Query, topic: Sequence[Word]) -> list[Form]:
-    """The forms of the words, without particles of scripts without spaces if others remain.
+    """The forms of typed words, which may hold several (`asyncio.gather`, `well-known`).
 
-    Keywords lose the "s" of "Ann's". Questions keep it, because their weights were fitted with it.
+    Parts of identifiers that say nothing by themselves are left out, such as the numbers of a
+    version, and particles of scripts without spaces if others remain. Keywords lose the "s" of
+    "Ann's". Questions keep it, because their weights were fitted with it.
     """
+    texts = [word.text for word in topic]
     if classify(query.rest) == KEYWORDS:
-        topic = [Word(_POSSESSIVE.sub("", word.text), word.prefix) for word in topic]
+        texts = [without_possessive(text) for text in texts]
     language = unspaced_language(query.rest)
-    forms = [f for word in topic for f in _forms(word.text, language) if is_telling(word, f)]
+    forms: list[Form] = []
+    for text in texts:
+        parts = list(_forms(text, language))
+        if is_identifier(text):
+            whole = tuple(tokens(text))
+            parts = [form for form in parts if form == whole or is_telling(form[0])]
+        forms += parts
     if forms:
         return forms
-    other_words = [word for word in topic if not is_identifier(word.text)]
-    return [form for word in other_words for form in _forms(word.text, None)]
+    return [form for text in texts if not is_identifier(text) for form in _forms(text, None)]
 
 
-def is_telling(word: Word, form: Form) -> bool:
-    """Whether a part of a word says something by itself. The numbers of a version do not."""
-    if form == tuple(tokens(word.text)) or not is_identifier(word.text):
-        return True
-    return len(form[0]) >= _MIN_PART_LETTERS and form[0].isalpha()
+def without_possessive(text: str) -> str:
+    bare = text.rstrip(_EDGES)
+    return bare[:-2] if bare.endswith(_POSSESSIVE_ENDS) else text
+
+
+def is_telling(part: str) -> bool:
+    """Whether a part of an identifier says something by itself."""
+    return len(part) >= _MIN_PART_LETTERS and part.isalpha()
 
 
 def _forms(text: str, language: Language | None) -> Iterator[Form]:
-    """The forms in one typed word, which may hold several (`asyncio.gather`, `well-known`).
-
-    Text in a script without spaces is of this language, if it is known.
-    """
+    """The words of a text. `language` is that of parts that are written without spaces."""
     if language is not None:
         text = language.without_dates(text)
     joined = joined_word(text)
-    if joined:
-        yield (joined,)
-        return
     run = ""  # consecutive characters of a script without spaces
-    for token in tokens(text):
-        if is_unspaced(token):
+    for token in [joined] if joined else [*tokens(text), ""]:
+        if token and is_unspaced(token):
             run += token
             continue
-        yield from unspaced_forms(run, language)
-        run = ""
-        yield (token,)
-    yield from unspaced_forms(run, language)
+        if run:
+            yield from unspaced_forms(run, language)
+            run = ""
+        if token:
+            yield (token,)
 
 
 def unspaced_forms(run: str, language: Language | None) -> Iterator[Form]:
-    """The pairs of characters and words of each part of a text between its particles.
+    """The words in katakana and the pairs of other characters of a text between its particles.
 
-    Also its nouns.
+    Also its nouns. A single character is paired with a neighbour.
     """
     topics = [run]
     if language is not None:
         topics = language.topics_in(run)
         yield from map(tuple, language.nouns_in(run))
     for topic in topics:
-        yield from parts_and_words(topic)
-
-
-def parts_and_words(topic: str) -> Iterator[Form]:
-    """The pairs of characters of a text, and its words in katakana.
-
-    These are words of other languages, and say nothing in part: コンピュータ (computer) is not in
-    キャンピングカー (camper), although both have a pair of the other.
-    """
-    place = 0
-    for match in _KATAKANA_WORD.finditer(topic):
-        yield from pairs(topic, place, match.start())
-        yield tuple(match[0])
-        place = match.end()
-    yield from pairs(topic, place, len(topic))
-
-
-def pairs(text: str, start: int, end: int) -> Iterator[Form]:
-    """The pairs of characters in a part of a text. A single character is paired with the next."""
-    if start == end:
-        return
-    if end - start == 1:
-        start, end = max(start - 1, 0), min(end + (start == 0), len(text))
-    if end - start == 1:
-        yield (text[start],)
-    else:
-        yield from pairwise(text[start:end])
-
-
-# -- words in all their forms ---
-
-
-def inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:
-    forms = list(dict.fromkeys(forms))
-    spellings = with_spellings([form[0] for form in forms if len(form) == 1], language)
-    variants = dict(zip(spellings, store.variants(spellings, language), strict=True))
-    terms = []
-    for form in forms:
-        all_forms = [form]
-        if len(form) == 1:
-            all_forms = [(w,) for each in with_spellings(form, language) for w in variants[each]]
-            all_forms += separate_words(form[0])
-        terms.append(Term(tuple(dict.fromkeys(all_forms))))
-    return terms
-
-
-def with_spellings(words: Sequence[str], language: Language) -> list[str]:
-    """The words with their other spellings and, in English, plurals of acronyms, each once."""
-    spellings = [each for word in words for each in (word, *other_spellings(word, language))]
-    return list(dict.fromkeys(spellings))
+        start = 0
+        for number, part in enumerate(_KATAKANA_WORD.split(topic)):
+            if number % 2:
+                yield tuple(part)
+            elif len(part) == 1:
+                yield tuple(topic[max(start - 1, 0) :][:2])
+            else:
+                yield from pairwise(part)
+            start += len(part)
 
 
 def without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
@@ -222,23 +197,21 @@ def without_accidental_pairs(terms: Sequence[Term]) -> list[Term]:
 
     No passage contains them, but passages contain the pair before or after them.
     """
-    remaining = []
-    for number, term in enumerate(terms):
-        neighbours = [*terms[max(number - 1, 0) : number], *terms[number + 1 : number + 2]]
-        is_accidental = not term.frequency and any(
-            other.frequency and overlap(term, other) for other in neighbours
+
+    def overlap(first: Term, second: Term) -> bool:
+        one, other = first.forms[0], second.forms[0]
+        return len(one) == len(other) == 2 and (one[1] == other[0] or other[1] == one[0])
+
+    return [
+        term
+        for number, term in enumerate(terms)
+        if term.frequency
+        or not is_unspaced(term.forms[0][0])
+        or not any(
+            other.frequency and overlap(term, other)
+            for other in [*terms[max(number - 1, 0) : number], *terms[number + 1 : number + 2]]
         )
-        if not is_accidental:
-            remaining.append(term)
-    return remaining
-
-
-def overlap(first: Term, second: Term) -> bool:
-    """Whether two pairs of characters have one in common."""
-    one, other = first.forms[0], second.forms[0]
-    if len(one) != 2 or len(other) != 2 or not is_unspaced(one[0]):
-        return False
-    return one[1] == other[0] or other[1] == one[0]
+    ]
 
 
 def _synonym_terms(terms: Sequence[Term], store: Store, query: Query) -> list[Term]:

@@ -6,13 +6,14 @@ A term is a word in any of its inflected forms, a phrase, or an identifier.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from recollect.language.queries.intent import QUESTION
 from recollect.language.queries.query_tree import And, Node, Or, Word
+from recollect.language.spellings import Form
 from recollect.language.symbols import symbol_name
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import Window, date_words
@@ -26,8 +27,6 @@ DATE_WORDS = frozenset(
     for word in tokens(date_words(datetime(2024, month, month, tzinfo=UTC)))
 )
 """The names of all months and weekdays."""
-Form = tuple[str, ...]
-"""Consecutive words; usually just one."""
 
 
 def form_name(form: Sequence[str]) -> str:
@@ -153,27 +152,6 @@ def weighted(terms: Sequence[Term], store: Store) -> list[Term]:
         term._replace(frequency=frequency, weight=term_weight(frequency, passages))
         for term, frequency in zip(terms, frequencies, strict=True)
     ]
-
-
-def weighted_term(term: Term, store: Store) -> Term:
-    """A term with its frequency and weight in this library."""
-    (only,) = weighted([term], store)
-    return only
-
-
-def with_more_forms(
-    terms: Sequence[Term], forms: Mapping[Form, Sequence[Form]], store: Store
-) -> list[Term]:
-    """The terms. Those whose first form is a key get these forms, too."""
-    extended = [
-        term._replace(forms=tuple(dict.fromkeys([*term.forms, *forms[term.forms[0]]])))
-        for term in terms
-        if forms.get(term.forms[0])
-    ]
-    if not extended:
-        return list(terms)
-    by_form = {term.forms[0]: term for term in weighted(extended, store)}
-    return [by_form.get(term.forms[0], term) for term in terms]
 
 
 def term_weight(frequency: int, passages: int) -> float:
