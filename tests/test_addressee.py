@@ -188,8 +188,8 @@ def test_a_question_about_the_user_is_not_answered_by_instructions(
 @pytest.mark.parametrize(("code", "text"), STANDING_INSTRUCTIONS.items())
 def test_a_standing_instruction_is_recognized_in_every_language(code: str, text: str) -> None:
     (language,) = (language for language in ALL if language.code == code)
-    assert language.has_standing_instruction(text)
-    assert language.has_standing_instruction(f"OK.\n{text}")
+    assert language.has("standing_instructions", text)
+    assert language.has("standing_instructions", f"OK.\n{text}")
 
 
 def test_every_language_has_an_example_of_a_standing_instruction() -> None:
@@ -208,7 +208,7 @@ def test_every_language_has_an_example_of_a_standing_instruction() -> None:
     ],
 )
 def test_other_sentences_with_the_same_words_are_no_instructions(text: str) -> None:
-    assert not language_of(text).has_standing_instruction(text)
+    assert not language_of(text).has("standing_instructions", text)
 
 
 def test_words_about_the_form_of_an_answer_are_not_searched(library: recollect.Library) -> None:

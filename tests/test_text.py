@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.language.text import (
+    LETTERS,
     bound,
     fold,
     for_model,
@@ -122,6 +123,7 @@ def plain_indexable(text: str) -> str:
     """What `indexable` must return, written without regard to speed."""
     bare = unicodedata.normalize("NFKD", text.translate(_SYMBOLS))
     bare = re.sub("[\u0300-\u036f]", "", bare).casefold()
+    bare = re.sub("[œæøłđ]", lambda letter: LETTERS[letter[0]], bare)
     return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", bare))
 
 

@@ -111,7 +111,7 @@ def _windows(
     line = EncodedText(text, language)
     if now.date() == _LAST_DAY or not may_name_a_time(line.text, language):
         return ()
-    in_future = language_of_text.asks_for_future(text)
+    in_future = language_of_text.has("asks_future", text)
     calendar = Calendar(now.replace(tzinfo=None), in_future=in_future)
     places: dict[Span, tuple[int, int]] = {}
     for rule, meaning in _rules(language):
@@ -246,7 +246,7 @@ class EncodedText:
         piece_pattern = _PIECE
         if language.unspaced:
             piece_pattern = _CHARACTER
-        elif "'" in language.fields.text("joiners"):
+        elif "'" in language.joiners:
             piece_pattern = _PIECE_WITH_ELISION
         self._spans = [piece.span() for piece in piece_pattern.finditer(plain)]
         self._starts: list[int] = []  # where each piece starts in the normalized text

@@ -64,8 +64,8 @@ class AnswerType:
 
     def __init__(self, question: str) -> None:
         language = language_of(question)
-        asks_for_time = language.asks_for_time(question)
-        asks_for_number = language.asks_for_number(question)
+        asks_for_time = language.has("asks_time", question)
+        asks_for_number = language.has("asks_number", question)
         self.has_type = asks_for_time or asks_for_number
         self.words: frozenset[str] = frozenset()
         """The words of such an answer, besides digits."""

@@ -127,7 +127,7 @@ class _Question:
         self._rules: set[int] | None = None
         """If the question asks for a rule: the hits that are standing instructions or stand for
         observed preferences."""
-        if has_observations and self._language.asks_for_rule(query.text):
+        if has_observations and self._language.has("asks_rule", query.text):
             self._rules = {
                 scored.candidate.key
                 for scored in ranking
@@ -243,7 +243,7 @@ class _Question:
         A request is about something new ("Suggest a flight to Rome"), so it may mention names that
         the library does not have. Preferences about flights are what it needs.
         """
-        if not self._language.is_request(self._query.text):
+        if not self._language.has("requests", self._query.text):
             return False
         shares = self._shares_without(names_in(self._query.text))
         return any(

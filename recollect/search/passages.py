@@ -353,7 +353,7 @@ def has_date_terms(query: RankingQuery) -> bool:
     """Whether the dates of messages are text. A message of August is not about next August."""
     words = [form[0] for term in query.terms for form in term.forms]
     has_date = any(word.isdigit() or word in DATE_WORDS for word in words)
-    return has_date and not language_of(query.text).asks_for_future(query.text)
+    return has_date and not language_of(query.text).has("asks_future", query.text)
 
 
 def ranked_part(text: str, terms: Sequence[Term]) -> str:

@@ -201,7 +201,7 @@ class Pool:
 
     @cached_property
     def is_request(self) -> bool:
-        return self.language.is_request(self.query.text)
+        return self.language.has("requests", self.query.text)
 
     @cached_property
     def is_to_assistant(self) -> bool:
@@ -450,7 +450,7 @@ def answer(pool: Pool) -> Column:
 def preference(pool: Pool) -> Column:
     """A request for advice is answered by what the user likes, wants or does; a question for what
     is allowed or preferred, by an observed preference."""
-    asks_rule = pool.language.asks_for_rule(pool.query.text)
+    asks_rule = pool.language.has("asks_rule", pool.query.text)
     if not asks_rule and not pool.is_request:
         return pool.zeros
     is_observed = flags([s.is_observed_preference for s in pool.scored])
@@ -467,9 +467,8 @@ def liking(pool: Pool) -> Column:
 def instruction(pool: Pool) -> Column:
     if not pool.is_to_assistant:
         return pool.zeros
-    is_instruction = pool.language.has_standing_instruction
     beginnings = [c.content[:_INSTRUCTION_LENGTH] for c in pool.candidates]
-    is_said = flags([is_instruction(beginning) for beginning in beginnings])
+    is_said = flags([pool.language.has("standing_instructions", each) for each in beginnings])
     return pool.is_by_user * is_said * pool.column("meaning")
 
 

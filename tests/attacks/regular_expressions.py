@@ -91,7 +91,7 @@ def expressions_of_languages() -> Iterator[Expression]:
         for name in PHRASES.split():
             yield Expression(language._pattern(name), f"{place}.{name}", frozenset(["finditer"]))
         observer = language.fields.table("observer")
-        for name in observer.names():
+        for name in observer._values:
             if not name.endswith(("_words", "_verbs")):
                 flags = re.IGNORECASE | re.DOTALL if name in STARTS else 0
                 pattern = re.compile("|".join(observer.lines(name)), flags)

@@ -46,7 +46,8 @@ answer. "Invoice" is evidence, "the" and "what" are not.
                           frequent stop words, such as `van` in Spanish and `at` in Dutch.
     irregular_endings     What may follow an irregular form, such as the `en` of `gingen`.
     stem_spellings        Patterns in stems and what some inflected forms have instead (`huizen`).
-    spellings             Pairs of British and American beginnings of words.
+    spellings             Pairs of British and American words.
+    beginnings            Pairs of British and American beginnings of stems.
     hyphenated            Words that are also written as one word or as two.
     acronyms_in_s         Acronyms whose last letter is no plural.
     endings               What replaces endings whose accents the stemmer needs.
@@ -76,7 +77,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from recollect.language.text import fold, indexable, indexable_as_written
 
@@ -93,17 +94,15 @@ class Fields:
     def text(self, name: str) -> str:
         return str(self._values.get(name, "")).strip()
 
-    def is_set(self, name: str) -> bool:
-        return bool(self._values.get(name))
-
-    def names(self) -> list[str]:
-        return list(self._values)
-
     def table(self, name: str) -> Fields:
         return Fields(self._values.get(name, {}))
 
     def words(self, name: str) -> list[str]:
         return self.text(name).split()
+
+    def names(self, name: str) -> list[list[str]]:
+        """Words in groups between `|`, which may be empty."""
+        return [names.split() for names in self.text(name).split("|") if names]
 
     def groups(self, name: str) -> list[list[str]]:
         """Words in groups, each on a line or between `|`."""
@@ -136,16 +135,24 @@ class Times:
     """The words for points in time."""
 
     def __init__(self, fields: Fields) -> None:
-        self.months = _names(fields, "months")
+        self.months = fields.names("months")
         """The names of each month. Weekdays and numbers are like months."""
-        self.weekdays = _names(fields, "weekdays")
-        self.numbers = _names(fields, "numbers")
+        self.weekdays = fields.names("weekdays")
+        self.numbers = fields.names("numbers")
         self.seasons = fields.mapping("seasons")
         self.units = fields.mapping("units")
         self.moments = fields.mapping("moments")
         """Adverbs, and their translation: `gestern` is `yesterday`."""
         self.rules = fields.pairs("rules")
         self.ordinals = fields.words("ordinals")
+
+
+Phrases = Literal[
+    "frames", "questions", "no_questions", "to_assistant", "requests", "asks_assistant",
+    "asks_time", "asks_number", "asks_future", "asks_rule", "standing_instructions",
+    "fragments", "nouns", "dates",
+]  # fmt: skip
+"""The fields whose patterns are looked for in a text."""
 
 
 class Language:
@@ -180,36 +187,28 @@ class Language:
         return self.fields.text("stemmer")
 
     @cached_property
-    def joins_words(self) -> bool:
-        """Whether words are joined freely, as in German."""
-        return self.fields.is_set("linking_elements")
-
-    @cached_property
     def linking_elements(self) -> list[str]:
+        """What may stand between the parts of compounds; empty if words are not joined freely."""
         return self.fields.words("linking_elements")
 
     @cached_property
     def stop_words(self) -> frozenset[str]:
         """The words that are no evidence."""
-        return self._word_set("function_words", "question_words", "personal_words")
-
-    @cached_property
-    def event_words(self) -> frozenset[str]:
-        return self._word_set("events")
-
-    @cached_property
-    def statement_words(self) -> frozenset[str]:
-        return self._word_set("statements")
+        return self.word_set("function_words", "question_words", "personal_words")
 
     @cached_property
     def opening_words(self) -> frozenset[str]:
         """The words with which a question or a request can begin."""
-        return self._word_set("question_words", "opening_verbs")
+        return self.word_set("question_words", "opening_verbs")
 
     @cached_property
     def persons(self) -> frozenset[str]:
         """The words for the first and second person."""
-        return self._word_set("personal_words")
+        return self.word_set("personal_words")
+
+    @cached_property
+    def statement_words(self) -> frozenset[str]:
+        return self.word_set("statements")
 
     @cached_property
     def accent_endings(self) -> list[tuple[str, str]]:
@@ -230,105 +229,62 @@ class Language:
             all_forms[base] = (*all_forms.get(base, ()), *forms)
         return all_forms
 
-    def joined_parts(self, word: str) -> list[str]:
-        """The parts of a word that a joiner of the language connects."""
-        joiners = self._joiners
-        if not joiners:
-            return [word]
-        for joiner in joiners[1:]:
-            word = word.replace(joiner, joiners[0])
-        return word.split(joiners[0])
-
     @cached_property
-    def _joiners(self) -> str:
+    def joiners(self) -> str:
         return self.fields.text("joiners")
 
-    def _word_set(self, *names: str) -> frozenset[str]:
+    def joined_parts(self, word: str) -> list[str]:
+        """The parts of a word that a joiner of the language connects."""
+        for joiner in self.joiners:
+            word = word.replace(joiner, self.joiners[0])
+        return word.split(self.joiners[0]) if self.joiners else [word]
+
+    def word_set(self, *names: str) -> frozenset[str]:
+        """The words of some fields, also without accents if people often omit them."""
         words = {fold(word) for name in names for word in self.fields.words(name)}
-        if not self.fields.is_set("fixed_accents"):
-            words |= {indexable(word) for word in words if not word.isascii()}
+        if not self.fields.text("fixed_accents"):
+            words |= without_accents(words)
         return frozenset(words)
 
     # -- phrases ---
+
+    def has(self, phrases: Phrases, text: str) -> bool:
+        """Whether a text has one of the phrases. "How many may we open?" asks for a number."""
+        if phrases == "asks_rule" and self.has("asks_number", text):
+            return False
+        searchable = self._searchable(text)
+        if phrases == "standing_instructions":
+            searchable = f"\n{searchable}"
+        return self._pattern(phrases).search(searchable) is not None
 
     def frames_in(self, text: str) -> list[str]:
         """The phrases of a text that say nothing about its topic, without accents."""
         matches = self._pattern("frames").finditer(self._searchable(text))
         return [match[match.lastindex or 0] for match in matches]
 
-    def is_question(self, text: str) -> bool:
-        """Whether a text has a question word or particle. Only unspaced languages have any."""
-        return self._has("questions", text)
-
-    def states(self, text: str) -> bool:
-        """Whether a text begins like a question and asks nothing: "Could not find a version"."""
-        return self._has("no_questions", text)
-
-    def is_to_assistant(self, text: str) -> bool:
-        """Whether the assistant should answer a text, although it may not be for advice."""
-        return self._has("to_assistant", text)
-
-    def is_request(self, text: str) -> bool:
-        """Whether a text asks for advice."""
-        return self._has("requests", text)
-
-    def is_about_assistant(self, text: str) -> bool:
-        """Whether a text asks what the assistant said."""
-        return self._has("asks_assistant", text)
-
-    def asks_for_time(self, text: str) -> bool:
-        return self._has("asks_time", text)
-
-    def asks_for_number(self, text: str) -> bool:
-        return self._has("asks_number", text)
-
-    def asks_for_future(self, text: str) -> bool:
-        return self._has("asks_future", text)
-
-    def asks_for_rule(self, text: str) -> bool:
-        """Whether a text asks what is allowed, required or preferred.
-
-        "How many may we open?" asks for a number.
-        """
-        return self._has("asks_rule", text) and not self.asks_for_number(text)
-
-    def has_standing_instruction(self, text: str) -> bool:
-        """Whether a text tells an assistant what to do from now on."""
-        return self._instruction.search(f"\n{self._searchable(text)}") is not None
-
-    def _has(self, phrases: str, text: str) -> bool:
-        return self._pattern(phrases).search(self._searchable(text)) is not None
-
-    def _pattern(self, phrases: str) -> re.Pattern[str]:
+    def _pattern(self, phrases: Phrases) -> re.Pattern[str]:
         """A pattern for any of the phrases, as whole words if words are separated by spaces."""
         pattern = self._patterns.get(phrases)
         if pattern is None:
-            patterns = self.fields.lines(phrases) or [_NEVER]
-            if self.unspaced:
-                pattern = re.compile("|".join(patterns))
-            else:
-                plain = "|".join(map(indexable_as_written, patterns)).replace(" ", r"\s")
-                pattern = re.compile(rf"\b(?:{plain})\b")
-            self._patterns[phrases] = pattern
+            patterns = "|".join(self.fields.lines(phrases)) or _NEVER
+            if not self.unspaced:
+                patterns = indexable_as_written(patterns).replace(" ", r"\s")
+                # A pattern that begins with a set of characters is searched three times as fast.
+                start = r"[.!?:;\n]\s?" if phrases == "standing_instructions" else ""
+                patterns = rf"{start}\b(?:{patterns})\b"
+            pattern = self._patterns[phrases] = re.compile(patterns)
         return pattern
-
-    @cached_property
-    def _instruction(self) -> re.Pattern[str]:
-        pattern = self._pattern("standing_instructions")
-        if self.unspaced:
-            return pattern
-        # A pattern that begins with a set of characters is searched three times as fast.
-        return re.compile(rf"[.!?:;\n]\s?{pattern.pattern}")
 
     def _searchable(self, text: str) -> str:
         """A text as phrases are matched against it: without accents, with straight apostrophes.
 
-        A run of spaces becomes one space: a phrase of several words could match a long run in very
-        many ways.
+        A run of spaces becomes one space, or one line break, because some phrases begin a line: a
+        phrase of several words could match a long run in very many ways.
         """
         if self.unspaced:
             return unicodedata.normalize("NFKC", text)
-        return _SPACES.sub(single_space, indexable(text.replace("\u2019", "'")))
+        text = indexable(text.replace("\u2019", "'"))
+        return _SPACES.sub(lambda run: "\n" if "\n" in run[0] else " ", text)
 
     # -- text without spaces ---
 
@@ -361,15 +317,6 @@ class Language:
         moments = sorted(self.times.moments, key=len, reverse=True)
         particles = "|".join([*moments, *self.fields.lines("particles")])
         return re.compile("|".join([*words, f"({particles})"]))
-
-
-def _names(fields: Fields, name: str) -> list[list[str]]:
-    return [names.split() for names in fields.text(name).split("|") if names]
-
-
-def single_space(run: re.Match[str]) -> str:
-    """A line break stays one, because some phrases begin a line."""
-    return "\n" if "\n" in run[0] else " "
 
 
 def without_accents(words: Iterable[str]) -> set[str]:

@@ -94,8 +94,8 @@ def is_asking(text: str, words: list[str]) -> bool:
         return True
     language = language_of(text)
     if language.unspaced:
-        return language.is_question(text)
-    if len(words) < 2 or language.states(text):
+        return language.has("questions", text)
+    if len(words) < 2 or language.has("no_questions", text):
         return False
     parts = [part for word in words[:2] for part in language.joined_parts(bare_word(word))]
     openings = [bare_word(words[0]), parts[0]]
@@ -164,18 +164,18 @@ _OWNER = re.compile(r"\s[A-Z]\w*['’]s\b")
 @lru_cache(maxsize=8)  # a search asks several times
 def is_about_assistant(question: str) -> bool:
     """Whether it asks what the assistant said."""
-    return language_of(question).is_about_assistant(_POLITE.sub("", question))
+    return language_of(question).has("asks_assistant", _POLITE.sub("", question))
 
 
 @lru_cache(maxsize=8)
 def is_about_user(question: str) -> bool:
     """Whether the user's own messages probably contain the answer."""
-    if is_about_assistant(question) or language_of(question).is_request(question):
+    if is_about_assistant(question) or language_of(question).has("requests", question):
         return False
     polite = _POLITE_QUESTION.match(question)
-    if polite is not None and not ENGLISH.is_to_assistant(polite["question"]):
+    if polite is not None and not ENGLISH.has("to_assistant", polite["question"]):
         return _FIRST_PERSON.search(polite["question"]) is not None
-    if ENGLISH.is_to_assistant(question):
+    if ENGLISH.has("to_assistant", question):
         return False
     if not _ABOUT_WORLD.match(question):
         return True

@@ -231,7 +231,7 @@ def has_topic(query: Query, period: Window) -> bool:
     language = query.language
     if language.unspaced:
         topics = " ".join(language.topics_in(query.rest)).replace(period.words, " ")
-        return not language.event_words.issuperset(_WORD.findall(topics))
+        return not language.word_set("events").issuperset(_WORD.findall(topics))
     words = tokens(query.rest.replace(period.words, " "))
     words = [word for word in words if len(word) > 1]  # not the "s" of "what's"
     return not words_without_topic(language).issuperset(words)
@@ -240,7 +240,7 @@ def has_topic(query: Query, period: Window) -> bool:
 @cache
 def words_without_topic(language: Language) -> frozenset[str]:
     """The words that do not say what a question is about, as they are indexed."""
-    return frozenset(tokens(" ".join(language.stop_words | language.event_words)))
+    return frozenset(tokens(" ".join(language.stop_words | language.word_set("events"))))
 
 
 def has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool:
