@@ -17,7 +17,7 @@ from recollect.model.documents import Passage, Summary
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.base import Store
-from recollect.store.values import MAX_FACET_NAMES, Activity, ListPosition, list_start
+from recollect.store.values import LIST_START, MAX_FACET_NAMES, Activity, ListPosition
 
 _PAGE = LIMITS.page_size
 _SHORTEST_ID = 6
@@ -47,7 +47,7 @@ def list_page(
     require_choice("sort", sort, SORTS)
     limit = page_size(limit)
     if cursor is None:
-        part, position = 0, list_start(store.last_move())
+        part, position = 0, LIST_START
     else:
         part, position = decode_cursor(cursor, sort)
     parts = [filter]  # the lists that follow each other; pinned documents are one of their own
@@ -68,7 +68,7 @@ def list_page(
         if rest:
             summaries += more
         part += 1
-        position = list_start(position.start)
+        position = LIST_START
     _, total = store.summaries(filter, title, 1, 0)
     return ListPage(summaries, total, next_cursor)
 
@@ -98,7 +98,7 @@ def decode_cursor(cursor: str, sort: str) -> tuple[int, ListPosition]:
 class ConversationList(Sequence[Summary]):
     """The conversations that match a filter, last changed first. They are read when needed.
 
-    Iterating reads page by page and visits every conversation once, even if some change meanwhile.
+    Iterating reads page by page. A conversation that others change meanwhile moves to the top.
     `len` and indexes ask the library again each time.
     """
 
@@ -117,7 +117,7 @@ class ConversationList(Sequence[Summary]):
         return self._store.summaries(self._filter, self._title, 1, 0)[1]
 
     def __iter__(self) -> Iterator[Summary]:
-        position: ListPosition | None = list_start(self._store.last_move())
+        position: ListPosition | None = LIST_START
         while position is not None:
             summaries, position = self._store.summaries_after(
                 self._filter, self._title, _PAGE, "updated", position
@@ -154,8 +154,9 @@ class ConversationList(Sequence[Summary]):
         """The beginning of the list, without counting the rest of it."""
         if limit == 0:
             return []
-        start = list_start(self._store.last_move())
-        return self._store.summaries_after(self._filter, self._title, limit, "updated", start)[0]
+        return self._store.summaries_after(self._filter, self._title, limit, "updated", LIST_START)[
+            0
+        ]
 
     def _range(self, start: int, stop: int) -> list[Summary]:
         if start < 0 or stop <= start:

@@ -57,7 +57,7 @@ from recollect.settings import LIMITS
 from recollect.store.audience import visible_store
 from recollect.store.base import Store
 from recollect.store.observed import ObservationStore
-from recollect.store.values import ListPosition, list_start
+from recollect.store.values import LIST_START, ListPosition
 
 MAX_IDS = 20
 DEFAULT_NEIGHBORS = 5
@@ -401,7 +401,7 @@ class Memory:
             return bool(times) and are_within(times)
 
         summaries: list[Summary] = []
-        position: ListPosition | None = list_start(store.last_move())
+        position: ListPosition | None = LIST_START
         while position is not None:
             page, position = store.summaries_after(
                 filter_, "", LIMITS.page_size, "updated", position

@@ -53,7 +53,6 @@ SHOWS_NO_TEXT = {
     "summary": "it returns the document without its messages",
     "summaries": "it returns documents without their messages",
     "list_position": "it returns only a number",
-    "last_move": "it returns only a number",
     "summaries_after": "it returns documents without their messages",
     "find_id": "it returns only the id of a document",
     "size": "it returns only a number",

@@ -164,19 +164,13 @@ class Store:
         Raises NotFound.
         """
 
-    def last_move(self) -> int:
-        """The number of the last change that moved a document in lists. See `list_start`."""
-
     def summaries_after(
         self, filter: Filter, search: str, limit: int, order: str, after: ListPosition
     ) -> tuple[list[Summary], ListPosition | None]:
         """The documents after a position, and the position of the last one.
 
         `order` is "updated" (last changed first) or "added" (newest in the library first).
-        Documents that changed since the list began keep their places, so each document that was in
-        it is listed once. Whether it was pinned counts as of then, other conditions as of now.
         There is no position if no more documents follow. See `summaries` for the other arguments.
-        Raises InvalidInput if too much has changed since the list began.
         """
 
     def ids_with_prefix(self, prefix: str, limit: int, document: str | None = None) -> list[str]:

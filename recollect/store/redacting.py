@@ -20,7 +20,7 @@ READS = (
     "cosines", "count", "document", "documents", "documents_containing", "engine",
     "export_batches", "facet_names", "find_id", "find_substring", "frequencies",
     "get_marker", "has_match", "header", "highest_cosines", "human_only", "ids_with_prefix",
-    "indexing_lock", "is_linear", "iter_documents", "join_move", "known_words", "last_move",
+    "indexing_lock", "is_linear", "iter_documents", "join_move", "known_words",
     "list_position", "match", "match_groups", "match_times", "nearest",
     "needs_refresh", "newest", "passage_key", "passage_page", "passages_by_key", "path",
     "positions", "previous_passages", "purge", "purge_status", "read_only", "receipts", "recent",

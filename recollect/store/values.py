@@ -71,13 +71,10 @@ class ListPosition(NamedTuple):
 
     time: int | None
     key: int
-    start: int
-    """What `Store.last_move` was when the list began."""
 
 
-def list_start(last_move: int) -> ListPosition:
-    """The position before all documents."""
-    return ListPosition(_END, _END, last_move)
+LIST_START = ListPosition(_END, _END)
+"""The position before all documents."""
 
 
 class Purge(NamedTuple):

@@ -76,8 +76,12 @@ def test_changes_do_not_shift_the_pages_of_a_cursor(client: TestClient, sort: st
             client.post("/conversations/c2/messages", json={"role": "user", "content": "new"})
             client.patch("/conversations/c5", json={"pinned": True})
         create(client, f"new-{number}")
-        client.delete(f"/conversations/{page[1]}")
-    assert all_ids == list(reversed(ids))
+        client.delete(f"/conversations/{page[-1]}")
+    expected = list(reversed(ids))
+    if sort != "added":  # these moved to the top
+        moved = {"updated": ["c2"], "pinned": ["c2", "c5"]}[sort]
+        expected = [id_ for id_ in expected if id_ not in moved]
+    assert all_ids == expected
     assert "c2" in next(pages(client, limit=10))  # it is now among the first
 
 

@@ -1,20 +1,16 @@
-"""Lists that are read page by page while documents move: the same on both stores."""
+"""Lists that are read page by page: the same on both stores."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-import pytest
 from messages import NOON, conversation, message
 
 from recollect import Filter
-from recollect.errors import InvalidInput
-from recollect.model.undo import PIN, UNPIN, Edit
+from recollect.model.undo import Edit
 from recollect.store.base import Store
-from recollect.store.values import ListPosition, list_start
-
-LATER = datetime.now(UTC) + timedelta(days=1)
+from recollect.store.values import LIST_START, ListPosition
 
 
 def fill(store: Store, count: int) -> list[str]:
@@ -28,70 +24,24 @@ def fill(store: Store, count: int) -> list[str]:
     return [*ids, "undated"]
 
 
-def page(
-    store: Store, position: ListPosition, limit: int = 2, **filter: object
-) -> tuple[list[str], ListPosition | None]:
-    summaries, following = store.summaries_after(
-        Filter(**filter),
-        "",
-        limit,
-        "updated",
-        position,  # type: ignore[arg-type]
-    )
-    return [summary.id for summary in summaries], following
-
-
-def test_documents_that_move_are_listed_once_at_their_old_places(store: Store) -> None:
+def test_a_document_that_moves_is_not_listed_twice(store: Store) -> None:
     ids = fill(store, 7)
-    listed, position = page(store, list_start(store.last_move()))
-    assert listed == ids[:2] and position is not None
-    store.edit("c1", Edit(title="Changed after it was listed"))
-    store.append("c5", message("b", minutes=1))
-    store.append("c5", message("c", minutes=2))
-    store.edit("undated", Edit(title="It has a date now"))
-    store.edit("c3", Edit(PIN, pinned=True), LATER)
-    store.save([conversation(message("x"), id="new", updated_at=LATER)])
-    store.delete("c6")
-    while position is not None:
-        some, position = page(store, position)
-        listed += some
-    assert listed == [id_ for id_ in ids if id_ != "c6"]
-    everything, _ = page(store, list_start(store.last_move()), limit=9)
-    assert sorted(everything) == sorted([*listed, "new"])
-    assert everything[0] == "new"
+    for order, expected in (("updated", ids), ("added", ids[::-1])):
+        listed = []
+        position: ListPosition | None = LIST_START
+        while position is not None:
+            summaries, position = store.summaries_after(Filter(), "", 2, order, position)
+            listed += [summary.id for summary in summaries]
+            if order == "updated":
+                store.edit(listed[0], Edit(title=f"Changed after {len(listed)}"))
+        assert listed == (expected if order == "updated" else ["undated", *ids[-2::-1]])
 
 
-def test_a_list_of_pinned_documents_is_as_it_was_when_it_began(store: Store) -> None:
-    fill(store, 3)
-    store.edit("c1", Edit(PIN, pinned=True), LATER)
-    start = list_start(store.last_move())
-    store.edit("c1", Edit(UNPIN, pinned=False), LATER)
-    store.edit("c2", Edit(PIN, pinned=True), LATER)
-    assert page(store, start, limit=9, pinned=True)[0] == ["c1"]
-    assert page(store, start, limit=9, pinned=False)[0] == ["c0", "c2", "undated"]
-    assert page(store, list_start(store.last_move()), limit=9, pinned=True)[0] == ["c2"]
-
-
-def test_conditions_other_than_pins_count_as_of_now(store: Store) -> None:
-    fill(store, 3)
-    start = list_start(store.last_move())
-    store.edit("c1", Edit(project="work"))
-    assert page(store, start, limit=9, projects=("work",))[0] == ["c1"]
-    assert page(store, start, limit=9, projects=("default",))[0] == ["c0", "c2", "undated"]
-
-
-def test_a_list_ends_with_an_error_if_too_many_changes_were_made_since_it_began(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("recollect.store.sql.listing._MAX_MOVES", 4)
-    monkeypatch.setattr("recollect.store.sql.listing._MOVES_PER_CLEANUP", 2)
-    fill(store, 3)
-    start = list_start(store.last_move())
-    for number in range(4):
-        store.edit("c1", Edit(title=f"Title {number}"))
-    assert page(store, start, limit=9)[0] == ["c0", "c1", "c2", "undated"]
-    for number in range(4):
-        store.edit("c2", Edit(title=f"Title {number}"))
-    with pytest.raises(InvalidInput, match="Begin again without a cursor"):
-        page(store, start)
-    assert page(store, list_start(store.last_move()), limit=9)[0][:2] == ["c2", "c1"]
+def test_a_page_may_end_among_documents_without_a_date(store: Store) -> None:
+    ids = fill(store, 1)
+    store.save([replace(conversation(id="older"), created_at=None, updated_at=None)])
+    position = ListPosition(None, 99)
+    summaries, following = store.summaries_after(Filter(), "", 1, "updated", position)
+    assert [summary.id for summary in summaries] == ["older"] and following is not None
+    summaries, following = store.summaries_after(Filter(), "", 1, "updated", following)
+    assert [summary.id for summary in summaries] == [ids[-1]] and following is None

@@ -11,7 +11,7 @@ from messages import NOON, conversation, message
 from recollect import Filter, Passage
 from recollect.store.base import Store
 from recollect.store.sqlite import filters
-from recollect.store.values import list_start
+from recollect.store.values import LIST_START
 
 ROLES = ("user", "assistant", "tool", "narrator", "r" * 201, None)
 AUTHORS = ("Ada", "Bob", "n" * 201, None)
@@ -80,9 +80,7 @@ def test_long_lists_have_the_conversations_with_a_matching_message(
             }
             with store.snapshot():
                 summaries, total = store.summaries(filter, "", 200, 0)
-                listed, _ = store.summaries_after(
-                    filter, "", 200, "updated", list_start(store.last_move())
-                )
+                listed, _ = store.summaries_after(filter, "", 200, "updated", LIST_START)
             assert {summary.id for summary in summaries} == expected, filter
             assert {summary.id for summary in listed} == expected, filter
             assert total == len(expected), filter

@@ -21,7 +21,7 @@ from recollect.store.sql import transfer as closing
 from recollect.store.values import Appended, Closure, Findings
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-TABLES = ("document", "passage", "passage_text", "word", "tally", "list_move", "last_key")
+TABLES = ("document", "passage", "passage_text", "word", "tally", "last_key")
 
 
 @contextmanager

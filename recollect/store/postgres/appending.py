@@ -21,7 +21,6 @@ from recollect.store.postgres.words import word_rows
 from recollect.store.sql import statistics
 from recollect.store.sql.changes import extended_dates, outdated_position
 from recollect.store.sql.encoding import PASSAGE_COLUMNS, passage_row
-from recollect.store.sql.listing import is_cleanup_due
 from recollect.store.sql.rewriting import is_rewritable
 from recollect.store.values import Appended
 
@@ -29,7 +28,7 @@ _ARGUMENTS = (
     *NEW_PASSAGE,
     *("is_sure", "is_whole", "length", "words", "folded", "terms", "stems"),
     *("tally_names", "tally_values", "tally_counts"),
-    *("move", "changed_at", "pinned", "start", "end", "token", "last_token"),
+    *("start", "end", "token", "last_token"),
 )
 _APPEND = f"select append_message({OWNER}, {', '.join('?' * len(_ARGUMENTS))})"
 _SPECIAL_CHARACTER = re.compile(r"[^0-9A-Za-z_.-]")
@@ -40,25 +39,17 @@ class AppendState(NamedTuple):
     head: str | None
     created_at: int | None
     updated_at: int | None
-    pinned: int | None
     passages: int
     kind: str
     source: str
     project: str
     new_key: int
-    move: int
     is_stored: bool
     """Whether the conversation has a message with this id."""
 
     @property
     def owner(self) -> statistics.Owner:
         return statistics.Owner(self.kind, self.source, self.project)
-
-    @property
-    def changed_at(self) -> int | None:
-        if self.updated_at is None:
-            return self.created_at
-        return self.updated_at
 
     def is_plain_append(self, passage: Passage) -> bool:
         """Whether nothing but the new message changes. The other cases are rare."""
@@ -68,7 +59,6 @@ class AppendState(NamedTuple):
             follows_head
             and not self.is_stored
             and self.passages > 0
-            and not is_cleanup_due(self.move)
             and not is_rewritable(self.kind)
         )
 
@@ -141,9 +131,6 @@ def _values(state: AppendState, passage: Passage) -> dict[str, Any]:
         "tally_names": [name for name, _ in counts],
         "tally_values": [value for _, value in counts],
         "tally_counts": list(counts.values()),
-        "move": state.move,
-        "changed_at": state.changed_at,
-        "pinned": state.pinned,
         "start": start,
         "end": end,
     }

@@ -151,8 +151,8 @@ TRANSACTION_FUNCTIONS = f"""
 -- write, and what an append of this message depends on; see `appending.AppendState`.
 create function append_state(library integer, document_id text, message_id text)
   returns table (marks bigint[], closed text, document bigint, head text, created_at bigint,
-    updated_at bigint, pinned integer, passages integer, kind text, source text, project text,
-    new_key bigint, move bigint, is_stored boolean)
+    updated_at bigint, passages integer, kind text, source text, project text,
+    new_key bigint, is_stored boolean)
   language plpgsql as $$
   #variable_conflict use_column
   begin
@@ -161,12 +161,9 @@ create function append_state(library integer, document_id text, message_id text)
     if not found then
       return;
     end if;
-    select d.key, d.head, d.created_at, d.updated_at, d.pinned, d.passages, d.kind, d.source,
-        d.project
-      into document, head, created_at, updated_at, pinned, passages, kind, source, project
+    select d.key, d.head, d.created_at, d.updated_at, d.passages, d.kind, d.source, d.project
+      into document, head, created_at, updated_at, passages, kind, source, project
       from recollect.document d where d.owner = library and d.id = document_id;
-    move := 1 + coalesce((select m.number from recollect.list_move m where m.owner = library
-      order by m.number desc limit 1), 0);
     perform from recollect.passage p
       where p.owner = library and p.document = append_state.document and p.id = message_id;
     is_stored := found;
@@ -175,15 +172,14 @@ create function append_state(library integer, document_id text, message_id text)
 $$;
 -- Add a message to a conversation, and the token of the commit. The arguments after the columns of
 -- the passage are those of its text, words that may be new with their stems, changes of the tally,
--- where the document was listed before, and its new dates. `last_token` is the one that
+-- and the new dates of the document. `last_token` is the one that
 -- `append_state` returned: in the meantime, a cluster may have moved the rows to another worker,
 -- where they were not locked. A function that a cluster passes on cannot insert the result of a
 -- query, so new words and tallies are inserted one by one.
 create function append_message(library integer, {_NEW_PARAMETERS},
   is_sure boolean, is_whole boolean, word_count integer, text_words text, folded_text text,
   terms text[], stems text[], tally_names text[], tally_values text[], tally_counts bigint[],
-  move bigint, listed_at bigint, list_pinned integer, document_start bigint, document_end bigint,
-  token bigint, last_token bigint)
+  document_start bigint, document_end bigint, token bigint, last_token bigint)
   returns void language plpgsql as $$
   declare
     added record;
@@ -221,8 +217,6 @@ create function append_message(library integer, {_NEW_PARAMETERS},
           values (library, added.name, added.value, added.count);
       end loop;
     end if;
-    insert into recollect.list_move (owner, number, document, time, pinned)
-      values (library, move, new_document, listed_at, list_pinned);
     update recollect.document d set head = new_id, passages = d.passages + 1,
         created_at = document_start, updated_at = document_end, version = d.version + 1
       where d.owner = library and d.key = new_document;

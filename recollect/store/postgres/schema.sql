@@ -266,17 +266,7 @@ create table undo (
 ) partition by hash (owner);
 create index undo_document on undo (owner, document);
 
--- The places of documents in lists before the last changes (store/sql/listing.py).
-create table list_move (
-  owner integer not null default current_setting('recollect.owner')::integer,
-  number bigint not null,
-  document bigint not null,
-  time bigint,
-  pinned integer,
-  primary key (owner, number)
-) partition by hash (owner);
-
--- Hashes of what was forgotten (store/sql/tombstones.py).
+-- Hashes of what was forgotten (store/sql/forgetting.py).
 create table forgotten (
   owner integer not null default current_setting('recollect.owner')::integer,
   high bigint not null,

@@ -51,7 +51,6 @@ _TABLES = (
     "receipt",
     "forgotten",
     "undo",
-    "list_move",
     "last_key",
 )
 _UNINDEXED_PASSAGES = f"""from passage p where p.owner = {OWNER} and not exists

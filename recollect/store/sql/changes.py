@@ -21,7 +21,6 @@ from recollect.store.sql.encoding import (
     passage_digest,
     passage_row,
 )
-from recollect.store.sql.listing import record_move
 from recollect.store.sql.lookup import key_of, passage_key, read, read_row
 from recollect.store.values import Appended
 
@@ -155,7 +154,6 @@ class _Extension:
 
     def _advance_end(self) -> None:
         """Store that the document has more passages, and that the last one is its head."""
-        record_move(self._db, self.document)
         self._db.run(
             "update document set head = ?, passages = passages + ?, created_at = ?, "
             f"updated_at = ? where {self._db.own()} and key = ?",

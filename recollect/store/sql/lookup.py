@@ -24,12 +24,14 @@ from recollect.store.sql.encoding import (
     original_texts,
 )
 from recollect.store.sql.selection import resolve_senders
+from recollect.store.values import LIST_START, ListPosition
 
 _PASSAGE_COLUMNS = ", ".join(f"p.{name}" for name in PASSAGE_COLUMNS)
 SUMMARY_COLUMNS = (
     "d.id, d.source, d.source_id, d.kind, d.title, d.project, d.created_at, d.updated_at, "
     "d.passages, d.metadata, d.original, d.version"
 )
+_CHANGED = "coalesce(d.updated_at, d.created_at)"
 _SUMMARY_TEXTS = ("id", "source", "source_id", "kind", "title", "project")
 
 
@@ -211,7 +213,7 @@ def summaries(
         return [], 0
     rows = db.rows(
         f"""select d.key from document d where {db.own("d")} and {where}
-        order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc
+        order by {_CHANGED} desc nulls last, d.key desc
         limit ? offset ?""",
         (*values, limit, offset),
     )
@@ -222,7 +224,7 @@ def all_summaries(db: Database, where: str, values: Sequence[Any]) -> tuple[list
     """The summaries of few documents, which need not be counted first."""
     rows = db.rows(
         f"""select {SUMMARY_COLUMNS} from document d where {db.own("d")} and {where}
-        order by coalesce(d.updated_at, d.created_at) desc nulls last, d.key desc""",
+        order by {_CHANGED} desc nulls last, d.key desc""",
         values,
     )
     return list(map(decode_summary, rows)), len(rows)
@@ -243,23 +245,52 @@ def summaries_by_key(db: Database, keys: Sequence[int]) -> list[Summary]:
     return [by_key[key] for key in keys]
 
 
+def summaries_after(
+    db: Database, filter: Filter, search: str, limit: int, order: str, after: ListPosition
+) -> tuple[list[Summary], ListPosition | None]:
+    """See Store.summaries_after."""
+    where, filter_values = db.conditions(resolve_senders(db, filter), search)
+
+    def read(condition: str, values: Sequence[Any], order: str, count: int) -> list[ListPosition]:
+        rows = db.rows(
+            f"select {_CHANGED}, d.key from document d "
+            f"where {db.own('d')} and {where} and {condition} order by {order} limit ?",
+            (*filter_values, *values, count),
+        )
+        return [ListPosition(time, key) for time, key in rows]
+
+    time, key = after
+    if order == "added":
+        found = read("d.key < ?", [key], "d.key desc", limit + 1)
+    else:
+        found = []
+        if time is not None:
+            is_later = f"{_CHANGED} <= ? and ({_CHANGED} < ? or d.key < ?)"
+            by_time = f"{_CHANGED} desc nulls last, d.key desc"  # as in the index
+            found = read(is_later, [time, time, key], by_time, limit + 1)
+            key = LIST_START.key
+        if len(found) <= limit:  # documents without any date come last
+            is_undated = f"{_CHANGED} is null and d.key < ?"
+            found += read(is_undated, [key], "d.key desc", limit + 1 - len(found))
+    summaries = summaries_by_key(db, [key for _, key in found[:limit]])
+    return summaries, found[limit - 1] if len(found) > limit else None
+
+
 def list_position(db: Database, id: str, filter: Filter, search: str) -> int | None:
     """See Store.list_position."""
     key = key_of(db, id)
     where, values = db.conditions(resolve_senders(db, filter), search)
     listed = db.rows(
-        "select coalesce(d.updated_at, d.created_at) from document d "
-        f"where {db.own('d')} and d.key = ? and {where}",
+        f"select {_CHANGED} from document d where {db.own('d')} and d.key = ? and {where}",
         (key, *values),
     )
     if not listed:
         return None
     ((time,),) = listed
-    changed = "coalesce(d.updated_at, d.created_at)"
-    is_before = f"({changed} is not null or d.key > ?)"
+    is_before = f"({_CHANGED} is not null or d.key > ?)"
     bounds = [key]
     if time is not None:
-        is_before = f"({changed} > ? or ({changed} = ? and d.key > ?))"
+        is_before = f"({_CHANGED} > ? or ({_CHANGED} = ? and d.key > ?))"
         bounds = [time, time, key]
     count: int = db.get(
         f"select count(*) from document d where {db.own('d')} and {is_before} and {where}",

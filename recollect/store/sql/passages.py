@@ -10,7 +10,6 @@ from recollect.model.documents import Passage, places
 from recollect.store.sql import statistics
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import HEADING, INDEXED_TITLE, PASSAGE_COLUMNS
-from recollect.store.sql.listing import record_move
 
 COLUMNS = ("key", "document", "receipt", "shared", *PASSAGE_COLUMNS)
 _FIRST_COLUMN = len(COLUMNS) - len(PASSAGE_COLUMNS)
@@ -96,7 +95,6 @@ def update_document(db: Database, key: int, row: Mapping[str, Any], index: TextI
     """Write the columns of a document, except those that identify it."""
     changes = {name: value for name, value in row.items() if name not in _IDENTITY_COLUMNS}
     changes |= db.derived_columns(row)
-    record_move(db, key)
     ((opening, title, project),) = db.rows(
         f"select d.opening, {HEADING}, d.project from document d where {db.own('d')} and d.key = ?",
         (key,),

@@ -29,7 +29,6 @@ from recollect.store.sql import (
     changes,
     database,
     forgetting,
-    listing,
     lookup,
     matches,
     saving,
@@ -277,14 +276,11 @@ class SqlStore(Store, Generic[Connection]):
     def list_position(self, id: str, filter: Filter, search: str) -> int | None:
         return self._read(lambda db: lookup.list_position(db, id, filter, search))
 
-    def last_move(self) -> int:
-        return self._read(listing.last_move)
-
     def summaries_after(
         self, filter: Filter, search: str, limit: int, order: str, after: ListPosition
     ) -> tuple[list[Summary], ListPosition | None]:
         return self._search(
-            lambda db: listing.summaries_after(db, filter, search, limit, order, after)
+            lambda db: lookup.summaries_after(db, filter, search, limit, order, after)
         )
 
     def ids_with_prefix(self, prefix: str, limit: int, document: str | None = None) -> list[str]:

@@ -99,7 +99,6 @@ TABLES = {
             ("number",),
             ("number", "action", "document", "title", "changed_at", "expires_at", "state"),
         ),
-        Table("list_move", ("number",), ("number", "document", "time", "pinned")),
     )
 }
 """The copied tables, in the order in which they are copied."""

@@ -261,15 +261,7 @@ create table undo (
 );
 create index undo_document on undo (document);
 
--- The places of documents in lists before the last changes (store/sql/listing.py).
-create table list_move (
-  number integer primary key,
-  document integer not null,
-  time integer,
-  pinned integer
-);
-
--- Hashes of what was forgotten (store/sql/tombstones.py).
+-- Hashes of what was forgotten (store/sql/forgetting.py).
 create table forgotten (
   high integer not null,
   low integer not null,
