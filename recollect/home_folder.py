@@ -30,14 +30,13 @@ KEYS = "keys.db"
 SERVER_DATABASE = "server.db"
 KEY_FILE = "recollect-key.json"
 EXCLUSIONS = "exclude.txt"
-OBSERVER_BUDGET = "observer.json"
 HOOK_LOG = "hook.log"
 
 _DATABASES = (KEYS, SERVER_DATABASE)
 _OTHERS = frozenset(
     {
         *(USERS, ARCHIVE, AUDIT, IMPORTING, UPLOADS, SPOOL, RESULTS, MODELS, BACKUP_WORK),
-        *(KEY_FILE, EXCLUSIONS, OBSERVER_BUDGET, HOOK_LOG),
+        *(KEY_FILE, EXCLUSIONS, HOOK_LOG),
         "recollect.toml",  # on macOS, the folders for settings and for data are the same
     }
 )

@@ -341,7 +341,7 @@ class Limits:
         1_048_576, "Characters of a message that are indexed, from its start."
     )
     observer_characters_each_day: int = _limit(
-        2_000_000, "Characters sent to a model for observations per day."
+        2_000_000, "Characters of a library sent to a model for observations per day."
     )
     observer_characters_each_conversation: int = _limit(
         120_000, "The same for one conversation; rules observe the rest."

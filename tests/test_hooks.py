@@ -528,18 +528,6 @@ def test_the_home_folder_is_not_the_project_of_the_folders_in_it(
 
 
 @SQLITE
-def test_a_digest_says_by_what_a_decision_was_superseded(library: recollect.Library) -> None:
-    early = datetime.now(UTC) - timedelta(days=3)
-    save_observations(library, "/p", "Sessions of the shop are stored in Redis", at=early)
-    save_observations(
-        library, "/p", "We drop Redis, sessions of the shop go to PostgreSQL", id="c2"
-    )
-    lines = digest(library._store, ["/p"], 400).splitlines()
-    title = "> - decision: Sessions of the shop are stored in Redis [obs-c1-0]"
-    assert f"{title}, superseded by [obs-c2-0]" in lines
-
-
-@SQLITE
 def test_every_line_of_a_digest_is_quoted(
     library: recollect.Library,
 ) -> None:

@@ -952,7 +952,7 @@ READERS = {
       version view wake_indexer read_path record_failed_import
       running_imports run_background_jobs""",
     Knowledge: "document export find get list media_types search transcript transcript_page",
-    Memory: "get later_first read search successors timeline",
+    Memory: "get read search timeline",
 }
 
 

@@ -22,6 +22,7 @@ from recollect.model.audience import HUMAN_ONLY
 from recollect.model.kinds import OBSERVATION
 from recollect.model.observations import Observation
 from recollect.models.stopping import Stop, never_stop
+from recollect.settings import LIMITS
 
 __all__ = ["server"]
 
@@ -80,7 +81,7 @@ def by_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     monkeypatch.setattr(
         observing,
         "configured_observer",
-        lambda budget=None: observing.Observer("model:x/1", observe),
+        lambda store: observing.Observer("model:x/1", observe),
     )
     yield complete
 
@@ -220,7 +221,7 @@ def test_a_failure_in_one_conversation_does_not_affect_the_others(
         return ObserverResult((Observation("obs-1", "learning", "Fine", document.id, ("x",)),))
 
     monkeypatch.setattr(
-        observing, "configured_observer", lambda budget=None: observing.Observer("fails/1", fails)
+        observing, "configured_observer", lambda store: observing.Observer("fails/1", fails)
     )
     add_conversation(library)
     add_conversation(library, "other")
@@ -287,29 +288,30 @@ def test_a_long_run_in_the_background_is_followed_by_a_pause_in_every_process(
     assert not observing.has_backlog(store)
 
 
-def index_status_while_observing(
+def test_messages_get_vectors_in_the_background_before_they_are_observed(
     library: Library, monkeypatch: pytest.MonkeyPatch
-) -> tuple[int, int]:
-    """How many passages have vectors, and how many there are, when a conversation is observed."""
+) -> None:
     counts: list[tuple[int, int]] = []
 
-    def observe_later(document: Document, stop: Stop) -> list[Observation]:
+    def embedded() -> tuple[int, int]:
         status = library.index_status()
-        counts.append((status.embedded, status.passages))
+        return status.embedded, status.passages
+
+    def observe_later(document: Document, stop: Stop) -> list[Observation]:
+        counts.append(embedded())
         return observe(document, stop)
 
     monkeypatch.setattr(observing, "observe", observe_later)
     add_conversation(library)
     library.run_background_jobs(never_stop)
-    status = library.index_status()
-    assert (status.embedded, status.passages) == (3, 3), "also the observation"
-    (count,) = counts
-    return count
+    assert counts == [(2, 2)]
+    assert embedded() == (3, 3), "also the observation"
 
 
-@pytest.mark.parametrize(("many", "count"), [(1, (2, 2)), (2, (0, 2))])
-def test_many_messages_get_vectors_in_the_background_before_they_are_observed(
-    library: Library, monkeypatch: pytest.MonkeyPatch, many: int, count: tuple[int, int]
-) -> None:
-    monkeypatch.setattr(background_jobs, "_MANY_CONVERSATIONS", many)
-    assert index_status_while_observing(library, monkeypatch) == count
+def test_what_is_sent_to_a_model_on_a_day_is_bounded_for_all_programs(library: Library) -> None:
+    store = library._store
+    assert observing.spend(store, LIMITS.observer_characters_each_day - 20)
+    assert not observing.spend(store, 30)
+    assert observing.spend(store, 20)
+    store.set_marker("observer_day", 1)
+    assert observing.spend(store, 30)

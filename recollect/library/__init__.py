@@ -35,7 +35,7 @@ from recollect.model.forgetting import Selection
 from recollect.model.receipts import FileReceipt, Problem, Receipt
 from recollect.model.sources import BUS
 from recollect.model.undo import Change, Edit
-from recollect.progress import Progress
+from recollect.progress import Progress, ignore_progress
 from recollect.settings import UNDO_MINUTES
 from recollect.store.abbreviations import (
     expand_selection,
@@ -467,7 +467,7 @@ class Library(LibraryReader):
             on_wait = None
         elif on_wait is None:
             on_wait = lambda: None  # noqa: E731
-        catch_up(self._store, progress, on_wait=on_wait, budget=self._budget())
+        catch_up(self._store, progress or ignore_progress, on_wait=on_wait)
         return refresh(self._store, embedding_setting(), progress, on_wait=on_wait)
 
     def run_background_jobs(self, stop: Callable[[], bool]) -> float | None:
@@ -483,7 +483,7 @@ class Library(LibraryReader):
         from recollect.index.background import BackgroundPass
         from recollect.memory.background_jobs import background_jobs
 
-        return BackgroundPass(background_jobs(self._store, self._budget))
+        return BackgroundPass(background_jobs(self._store))
 
     def pause_indexing(self, paused: bool = True) -> None:
         """Stop indexing in the background, in every process, or begin again.

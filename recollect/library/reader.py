@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from recollect.index.meaning import Meaning
     from recollect.index.status import EmbeddingStatus, IndexStatus
     from recollect.knowledge.listing import ConversationList, FacetCache, ListPage
-    from recollect.memory.observe.model import Budget
     from recollect.search.engine import Searches
     from recollect.search.literal import TextMatches
     from recollect.store.shared.database import SharedDatabase
@@ -69,8 +68,7 @@ class LibraryReader:
         indexer: Indexer | None = None,
         open_shared: Callable[[], SharedDatabase] | None = None,
     ) -> None:
-        """`open_shared` opens the database that servers share, if exclusions and budgets are in it
-        and not in files."""
+        """`open_shared` opens the database that servers share, if exclusions are in it, too."""
         self._store: Store = AbbreviatedStore(store)
         self._archive_folder = archive or home() / ARCHIVE / "default"
         self._background: Indexer | None = indexer
@@ -85,7 +83,7 @@ class LibraryReader:
         from recollect.index.background import BackgroundThread
         from recollect.memory.background_jobs import background_jobs
 
-        self._background = BackgroundThread(background_jobs(store, self._budget))
+        self._background = BackgroundThread(background_jobs(store))
         if store.purge_status().reason:
             self.wake_indexer()  # an earlier process could not purge deleted text
 
@@ -124,12 +122,6 @@ class LibraryReader:
         from recollect.index.meaning import Meaning
 
         return Meaning(self._store)
-
-    def _budget(self) -> Budget:
-        """What may be sent to a model for observations."""
-        from recollect.memory.background_jobs import observation_budget
-
-        return observation_budget(self._open_shared)
 
     def _visible_store(self, audience: Audience) -> Store:
         from recollect.store.audience import visible_store

@@ -11,13 +11,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import InvalidInput
 from recollect.index.meaning import Meaning
-from recollect.language.queries.query_tree import Word
 from recollect.language.text import identifier, truncate
 from recollect.memory.formats import TOOL_OPTIONS, OptionNames, current_zone, is_observation_id
 from recollect.memory.lookup import (
-    Coverage,
     full_names,
     observations_by_id,
     observations_by_key,
@@ -44,17 +42,13 @@ from recollect.memory.results import (
     parse_types,
 )
 from recollect.memory.search import search_concept, search_conversations, search_observations
-from recollect.memory.superseding import find_successors, promote
 from recollect.model.arguments import with_arguments
 from recollect.model.audience import Audience
 from recollect.model.documents import Summary
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
-from recollect.model.observations import Observation
-from recollect.model.search import Filter, Hit, SearchOptions
+from recollect.model.search import Filter, SearchOptions
 from recollect.model.undo import Edit
-from recollect.search.results import make_hit
 from recollect.settings import LIMITS
-from recollect.store.audience import visible_store
 from recollect.store.base import Store
 from recollect.store.observed import ObservationStore
 from recollect.store.values import LIST_START, ListPosition
@@ -136,68 +130,8 @@ class Memory:
             if of_observations:
                 store = ObservationStore(self._store, concepts, files)
                 filter_ = replace(filter_, roles=types)
-                results = search_observations(store, self._meaning, concept, filter_, options)
-            else:
-                results = search_concept(
-                    self._store, self._meaning, concept, filter_, options, audience
-                )
-            successors = find_successors(
-                self._store, [hit.observation for hit in results.observations]
-            )
-            if not successors:
-                return results
-            is_filtered = of_observations or bool(filter_.after or filter_.before)
-            hits = tuple(promote(results.hits, successors, insert=not is_filtered))
-            total = max(results.total, len(hits))
-            return replace(results, hits=hits[: options.limit], total=total)
-
-    def successors(self, messages: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Observation]:
-        """The later decisions that supersede what messages say.
-
-        Messages are given by the ids of their conversations and their own.
-        """
-        coverage = Coverage(self._store, Filter())
-        coverage.load(conversation for conversation, _ in messages)
-        ids = {key: id_ for key in messages for id_ in coverage.ids(*key)[:1]}
-        observations = {id_: coverage.observation(id_).observation for id_ in ids.values()}
-        successors = find_successors(self._store, observations.values())
-        return {key: successors[id_] for key, id_ in ids.items() if id_ in successors}
-
-    def later_first(
-        self, hits: Sequence[Hit], filter_: Filter, audience: Audience = Audience.PERSON
-    ) -> tuple[Hit, ...]:
-        """Hits by conversation in their order, but later decisions before those they supersede.
-
-        A later decision that was not found itself is added, if it passes the filter, so that nobody
-        reads only the superseded one.
-        """
-        successors = self.successors([(hit.conversation_id, hit.message_id) for hit in hits])
-        by_conversation = {hit.conversation_id: hit for hit in hits}
-        order: dict[str, Hit] = {}
-        for hit in hits:
-            later = successors.get((hit.conversation_id, hit.message_id))
-            if later is not None and later.conversation not in order:
-                later_hit = by_conversation.get(later.conversation)
-                if later_hit is None:
-                    later_hit = self._hit_of(later, hit, filter_, audience)
-                if later_hit is not None:
-                    order[later.conversation] = later_hit
-            order.setdefault(hit.conversation_id, hit)
-        return tuple(order.values())
-
-    def _hit_of(
-        self, observation: Observation, earlier: Hit, filter_: Filter, audience: Audience
-    ) -> Hit | None:
-        """The message that an observation begins with, with the score of another hit."""
-        store = visible_store(self._store, audience)
-        try:
-            key = store.passage_key(observation.conversation, observation.passages[0])
-        except NotFound:
-            return None
-        words = [Word(term) for term in earlier.terms]
-        for candidate in store.candidates([key], filter_):
-            return replace(make_hit(candidate, words, earlier.score), arms=earlier.arms)
-        return None
+                return search_observations(store, self._meaning, concept, filter_, options)
+            return search_concept(self._store, self._meaning, concept, filter_, options, audience)
 
     # -- reading ---
 
@@ -214,11 +148,7 @@ class Memory:
             raise InvalidInput("Cannot get more than 20 observations at once")
         hits = observations_by_id(self._store, ids)
         texts = ConversationTexts(self._store, audience)
-        successors = find_successors(self._store, [hit.observation for hit in hits.values()])
-        return [
-            with_lines(hit, texts)._replace(successor=successors.get(hit.observation.id))
-            for hit in map(hits.__getitem__, ids)
-        ]
+        return [with_lines(hits[id_], texts) for id_ in ids]
 
     def read(
         self,

@@ -11,7 +11,7 @@ nothing was observed in the last month, the last work before that is listed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,6 @@ from pathlib import Path
 from recollect.language.text import for_model, printable, storable
 from recollect.memory.formats import TOKEN_LENGTH, format_date
 from recollect.memory.observe import from_passage
-from recollect.memory.superseding import find_successors
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
 from recollect.model.projects import is_folder
@@ -60,7 +59,7 @@ def digest(
     )
     recent = replace(filter_, after=now - timedelta(days=DAYS))
     observations = newest(store, recent, without) or newest(store, filter_, without)
-    return _format(observations, find_successors(store, observations), tokens * TOKEN_LENGTH)
+    return _format(observations, tokens * TOKEN_LENGTH)
 
 
 def newest(store: Store, filter_: Filter, without: str | None) -> list[Observation]:
@@ -95,18 +94,13 @@ def _project(store: Store, folder: str) -> str:
     return folder
 
 
-def _format(
-    observations: Sequence[Observation], successors: Mapping[str, Observation], length: int
-) -> str:
+def _format(observations: Sequence[Observation], length: int) -> str:
     room = length - len(_HEADER)
     entries: list[tuple[Observation, list[str]]] = []
     previous_date = ""
     for observation in observations:
         title = shorten(observation.title, _TITLE_LENGTH)
         line = f"> - {observation.type}: {title} [{observation.id}]"
-        successor = successors.get(observation.id)
-        if successor is not None:
-            line += f", superseded by [{successor.id}]"
         date = format_date(observation.created_at) if observation.created_at else ""
         lines = [line] if date == previous_date else [f"> {date}", line]
         size = sum(len(line) + 1 for line in lines)

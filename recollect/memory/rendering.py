@@ -39,7 +39,6 @@ OWN_LENGTH = 120
 MIN_FACT = 40
 """The characters that must be left for a fact."""
 SNIPPET_LENGTH = 240
-SUCCESSOR_LENGTH = 80
 MAX_DELETION_NAMES = 10
 MAX_LINE_TOKENS = 40
 _MAX_LINE = MAX_LINE_TOKENS * TOKEN_LENGTH
@@ -119,21 +118,18 @@ def conversation_text(number: int, hit: ConversationHit, kind: str) -> str:
 
 
 def top_facts(hit: ObservationHit) -> list[str]:
-    """The fact that says most about the query, and by what the observation was superseded.
+    """The fact that says most about the query.
 
     If it was found by one of its messages, it is what the message says. A long fact is listed only
     if it has words of the query that the title lacks.
     """
     title = one_line(hit.observation.title)
     query_words = _query_words(hit).difference(tokens(title))
-    facts = [
+    return [
         shorten(fact, max(OWN_LENGTH - len(title), MIN_FACT))
         for fact in ([one_line(hit.quote)] if hit.quote else ordered_facts(hit)[:1])
         if len(title) + len(fact) <= SHORT_LENGTH or not query_words.isdisjoint(tokens(fact))
     ]
-    if hit.successor is not None:
-        facts.insert(0, superseded_note(hit.successor))
-    return facts
 
 
 def ordered_facts(hit: ObservationHit) -> list[str]:
@@ -155,11 +151,6 @@ def ordered_facts(hit: ObservationHit) -> list[str]:
 
 def _query_words(hit: ObservationHit) -> set[str]:
     return {word for term in hit.terms for word in tokens(term)}
-
-
-def superseded_note(successor: Observation) -> str:
-    title = shorten(one_line(successor.title), SUCCESSOR_LENGTH)
-    return f"Superseded by {successor.id} ({format_date(successor.created_at)}): {title}"
 
 
 # -- search: one line each -----------------------------------------------------
@@ -192,8 +183,6 @@ def _line(hit: MemoryHit, conversation_type: str) -> str:
     if isinstance(hit, ObservationHit):
         observation = hit.observation
         head = f"{observation.id} {format_date(observation.created_at)} {observation.type}: "
-        if hit.successor is not None:
-            head += f"(superseded by {hit.successor.id}) "
         return head + observation_excerpt(hit, _MAX_LINE - len(head))
     lines = f":{hit.lines[0]}-{hit.lines[1]}" if hit.lines is not None else ""
     details = f"{lines} {format_date(hit.created_at)} {conversation_type}: "
@@ -275,8 +264,6 @@ def observation_json(hit: ObservationHit) -> dict[str, Any]:
         "summary": observation.subtitle or observation.title,
         "snippet": hit.snippet,
     }
-    if hit.successor is not None:
-        value["superseded_by"] = hit.successor.id
     return value
 
 
@@ -309,7 +296,6 @@ def _details_text(hit: ObservationHit) -> str:
     head = f"{project_name(observation.project)}, {format_time(observation.created_at)}"
     parts = [
         f"## [{head}] - {observation.type}: {title}",
-        superseded_note(hit.successor) if hit.successor is not None else "",
         f"**{subtitle}**" if subtitle else "",
         narrative,
         "\n".join(["**Facts:**", *(f"- {fact}" for fact in facts)]) if facts else "",
@@ -343,8 +329,6 @@ def details_json(hits: Iterable[ObservationHit]) -> list[dict[str, Any]]:
             "maker": observation.maker,
             "path": hit.path,
         }
-        if hit.successor is not None:
-            value["superseded_by"] = hit.successor.id
         values.append(value)
     return values
 

@@ -121,8 +121,6 @@ class ObservationHit(NamedTuple):
     """The words of the query that it contains."""
     quote: str = ""
     """What one of its messages says about the query, if its own text does not say it."""
-    successor: Observation | None = None
-    """The later decision by which it was superseded."""
 
 
 class ConversationHit(NamedTuple):

@@ -155,40 +155,6 @@ def test_other_messages_are_shown_only_for_words_that_are_new(
     assert re.findall(r"^#(\d)", answer, re.M) == ["1", "5"]
 
 
-def add_decisions(library: Library, commit: str = "") -> None:
-    for id_, day, decision in (
-        ("early", 1, f"We decided to keep the sessions of the shop in Redis{commit}."),
-        ("late", 8, "We drop Redis, the sessions of the shop go to PostgreSQL."),
-    ):
-        message = {"role": "user", "content": decision, "created_at": f"2026-03-0{day}T09:00:00Z"}
-        library.add_conversation(id_, id_, messages=[message], project="/work/shop")
-    library.index()
-
-
-@pytest.mark.both_stores
-def test_a_later_decision_comes_before_the_one_that_it_supersedes(
-    agent: Caller, library: Library
-) -> None:
-    add_decisions(library)
-    answer = text(agent, "recall_search", query="we decided to keep sessions in Redis")
-    assert re.findall(r"^\[(\w+)\]", answer, re.M) == ["late", "early"]
-    assert "superseded 2026-03-08: " in answer.split("[early]")[1]
-
-
-def test_what_contains_an_identifier_stays_first(agent: Caller, library: Library) -> None:
-    add_decisions(library, commit=", see 4e1fa07")
-    answer = text(agent, "recall_search", query="4e1fa07")
-    assert re.findall(r"^\[(\w+)\]", answer, re.M) == ["early"]
-
-
-def test_a_later_decision_is_added_if_the_filter_allows_it(agent: Caller, library: Library) -> None:
-    add_decisions(library)
-    query = "decided to keep"
-    assert "[late]" in text(agent, "recall_search", query=query)
-    answer = text(agent, "recall_search", query=query, before="2026-03-05")
-    assert re.findall(r"^\[(\w+)\]", answer, re.M) == ["early"]
-
-
 def test_a_filter_that_hides_everything_is_named(agent: Caller, garden: Library) -> None:
     answer = text(agent, "recall_search", query="tomatoes", after="2030-01-01")
     assert answer.startswith("Nothing found for 'tomatoes'.")
@@ -293,29 +259,6 @@ def test_pages_follow_each_other_to_the_end(
             break
         assert f"More: offset {len(ids)}," in answer
     assert len(ids) == len(set(ids)) == 13
-
-
-@pytest.mark.parametrize("budget", [100, 150, 300, 1_200])
-def test_pages_are_complete_although_later_decisions_come_first(
-    agent: Caller, library: Library, budget: int
-) -> None:
-    add_decisions(library)
-    ids = {"early", "late"}
-    for number in range(6):
-        ids.add(f"shop{number}")
-        add(library, f"shop{number}", f"Redis in shop {number} needs memory for the sessions.")
-    query, offset = "we decided to keep sessions in Redis", 0
-    listed_ids: set[str] = set()
-    for _ in ids:
-        arguments = {"query": query, "offset": offset, "max_tokens": budget}
-        answer = text(agent, "recall_search", **arguments)
-        listed_ids.update(re.findall(r"^\[(\w+)\] ", answer, re.MULTILINE))
-        more = re.search(r"More: offset (\d+)", answer)
-        if more is None:
-            break
-        assert int(more[1]) > offset
-        offset = int(more[1])
-    assert listed_ids == ids
 
 
 def test_only_what_was_shown_counts_as_shown(agent: Caller, library: Library) -> None:

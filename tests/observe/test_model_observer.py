@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from upstream import StandIn
 from recollect import Document
 from recollect.errors import InvalidInput, RecollectError
 from recollect.memory.observe import MAKER, observe
-from recollect.memory.observe.model import SCHEMA, FileBudget, ModelObserver, ObserverResult
+from recollect.memory.observe.model import SCHEMA, ModelObserver, ObserverResult
 from recollect.models.openai_client import ChatModel
 
 
@@ -165,21 +163,10 @@ def test_the_cost_of_a_conversation_is_bounded() -> None:
     assert {o.maker for o in result.observations} == {MAKER}
 
 
-def test_the_cost_of_a_day_is_bounded_across_restarts(tmp_path: Path) -> None:
-    monday, tuesday = date(2026, 3, 2), date(2026, 3, 3)
-    assert FileBudget(tmp_path / "spent.json", 100).spend(80, monday)
-    again = FileBudget(tmp_path / "spent.json", 100)
-    assert not again.spend(30, monday)
-    assert again.spend(20, monday)
-    assert again.spend(100, tuesday)
-    result = observe_with(answer(), budget=FileBudget(None, 10))
+def test_rules_observe_what_the_budget_of_the_day_does_not_allow() -> None:
+    result = observe_with(answer(), spend=lambda characters: False)
     assert not result.complete
     assert list(result.observations) == observe(chickens())
-
-
-def test_a_damaged_budget_file_is_reset(tmp_path: Path) -> None:
-    (tmp_path / "spent.json").write_text("[", encoding="utf-8")
-    assert FileBudget(tmp_path / "spent.json", 100).spend(100)
 
 
 def test_hidden_and_human_only_messages_are_not_sent() -> None:

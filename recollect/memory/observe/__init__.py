@@ -13,19 +13,16 @@ from recollect.memory.observe.storing import (
     forgotten_ids,
     from_passage,
 )
-from recollect.memory.observe.summary import Digest, summary
 
 __all__ = [
     "FORGOTTEN_IDS",
     "MAKER",
     "TYPES",
     "ConversationText",
-    "Digest",
     "as_document",
     "conversation_text",
     "forgotten_ids",
     "from_passage",
     "observe",
     "parse_type",
-    "summary",
 ]

@@ -2,17 +2,15 @@
 
 The phrases of a language are in its file (`language.languages`), in the table `observer`:
 
-    decision, preference, learning, security, pattern, fix, refactor, feature, change
-                      Patterns of what a sentence is about. `change` is that something is done in
-                      another way than before, `learning` a cause or a finding.
+    decision, preference, learning, security, pattern, fix, refactor, feature
+                      Patterns of what a sentence is about. `learning` is a cause or a finding.
     repair            That something was broken, even in a change of configuration files.
     own, aside        Of statements about oneself, and of what people add in passing.
     empty, step       Of sentences that say nothing, and that only say what comes next.
     request, polite   How requests begin, and what of it can be left out.
     lead, clauses     Introductory words, such as "by the way", and how clauses begin.
-    advice, run_tests, next_steps
-                      How sentences begin that tell the reader what to do, and requests to run
-                      tests; and of titles of what remains to be done.
+    advice, run_tests How sentences begin that tell the reader what to do, and requests to run
+                      tests.
     asks, asks_at_end, asks_cause
                       How questions and requests begin and end, and how a cause is asked for.
     trivial, trivial_end
@@ -154,14 +152,12 @@ PATTERN = Cue("pattern")
 FIX = Cue("fix")
 REFACTOR = Cue("refactor")
 FEATURE = Cue("feature")
-CHANGE = Cue("change")
 OWN = Cue("own")
 ASIDE = Cue("aside")
 EMPTY = Cue("empty")
 STEP = Cue("step")
 ADVICE = Cue("advice")
 RUN_TESTS = Cue("run_tests")
-NEXT_STEPS = Cue("next_steps")
 REQUEST = Cue("request")
 LEAD = Cue("lead")
 _REPAIR = Cue("repair")

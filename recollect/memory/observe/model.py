@@ -9,14 +9,9 @@ the result says so.
 from __future__ import annotations
 
 import json
-import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from recollect.errors import RecollectError
 from recollect.language.text import for_model, tokens
@@ -41,8 +36,6 @@ from recollect.memory.observe.words import split_words, words
 from recollect.model.documents import Document, Json
 from recollect.model.observations import Observation
 from recollect.settings import LIMITS
-from recollect.store.shared.budgets import SharedBudgets
-from recollect.store.shared.database import SharedDatabase
 
 VERSION = 3
 _REQUEST_LENGTH = 12_000  # characters of exchanges in one request
@@ -69,98 +62,28 @@ _FIELDS: dict[str, Json] = {
     "facts": _TEXTS,
     "concepts": _TEXTS,
 }
-SCHEMA: dict[str, Json] = {
-    "type": "object",
-    "properties": {
-        "observations": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": _FIELDS,
-                "required": list(_FIELDS),
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["observations"],
-    "additionalProperties": False,
-}
+
+
+def _object(fields: dict[str, Json]) -> dict[str, Json]:
+    required = {"required": list(fields), "additionalProperties": False}
+    return {"type": "object", "properties": fields, **required}
+
+
+SCHEMA = _object({"observations": {"type": "array", "items": _object(_FIELDS)}})
 
 Ask = Callable[[dict[str, Json]], str]
 """Sends a chat completion request and returns the text of the answer. Raises RecollectError."""
+Spend = Callable[[int], bool]
+"""Reserves characters that may be sent today. False if there are not so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObserverResult:
+class ObserverResult(NamedTuple):
     """The observations of a conversation, with a note about how they were made."""
 
-    observations: tuple[Observation, ...]
+    observations: Sequence[Observation]
     complete: bool = True
     """False if the model could not do its part, so that a later attempt may do better."""
     note: str = ""
-
-
-class Budget(Protocol):
-    """How many characters may still be sent today."""
-
-    def spend(self, characters: int, today: date | None = None) -> bool:
-        """Reserve this many characters. False if the budget of the day does not allow it."""
-
-
-class SharedBudget:
-    """A budget in the database, for all servers and workers that use it."""
-
-    def __init__(self, open_database: Callable[[], SharedDatabase]) -> None:
-        self._open_database = open_database
-
-    def spend(self, characters: int, today: date | None = None) -> bool:
-        if today is None:
-            today = datetime.now(UTC).date()
-        with closing(self._open_database()) as database:
-            return SharedBudgets(database).spend(
-                "observer", today.isoformat(), characters, LIMITS.observer_characters_each_day
-            )
-
-
-class FileBudget:
-    """A budget in a file, to survive restarts."""
-
-    def __init__(
-        self, path: Path | None = None, each_day: int = LIMITS.observer_characters_each_day
-    ) -> None:
-        self._path = path
-        self._each_day = each_day
-        self._day, self._characters = self._load()
-
-    def spend(self, characters: int, today: date | None = None) -> bool:
-        """Reserve this many characters. False if the budget of the day does not allow it."""
-        if today is None:
-            today = datetime.now(UTC).date()
-        if today.isoformat() != self._day:
-            self._day = today.isoformat()
-            self._characters = 0
-        if self._characters + characters > self._each_day:
-            return False
-        self._characters += characters
-        self._save()
-        return True
-
-    def _load(self) -> tuple[str, int]:
-        if self._path is None:
-            return "", 0
-        try:
-            value = json.loads(self._path.read_text(encoding="utf-8"))
-            return str(value["day"]), int(value["characters"])
-        except (OSError, ValueError, LookupError, TypeError):
-            return "", 0
-
-    def _save(self) -> None:
-        if self._path is None:
-            return
-        temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.new")
-        value = {"day": self._day, "characters": self._characters}
-        temporary.write_text(json.dumps(value), encoding="utf-8")
-        temporary.replace(self._path)
 
 
 class ModelObserver:
@@ -170,51 +93,54 @@ class ModelObserver:
         self,
         ask: Ask,
         name: str,
-        budget: Budget | None = None,
+        spend: Spend = lambda characters: True,
         each_conversation: int = LIMITS.observer_characters_each_conversation,
     ) -> None:
         self._ask = ask
         self._name = name
-        self._budget: Budget = budget or FileBudget()
+        self._spend = spend
         self._each_conversation = each_conversation
-
-    @property
-    def maker(self) -> str:
-        return f"model:{self._name}/{VERSION}"
+        self.maker = f"model:{name}/{VERSION}"
 
     def observe(self, document: Document) -> ObserverResult:
         """What is worth remembering of a conversation. Errors of the model are only noted."""
         by_rules = rules.observe(document)
+        text = conversation_text(document)
         exchanges = [exchange for exchange in split_exchanges(document) if exchange.quotable]
         observations: dict[str, Observation] = {}
         room = self._each_conversation
         count = 0
-        failure = _Failure()
+        complete, note = True, ""
         for batch in batches(exchanges):
-            request = self._request([text for _, text in batch])
+            request = self._request([prompt for _, prompt in batch])
             size = sum(len(message["content"]) for message in request["messages"])
             if size > room:
-                failure = _TOO_LONG
-                break
-            if not self._budget.spend(size):
-                failure = _BUDGET_SPENT
+                note = "The conversation is longer than what is sent to a model"
+            elif not self._spend(size):
+                complete, note = False, "The day's characters for the model are used up"
+            if note:
+                note += "; the rest was observed by rules."
                 break
             room -= size
             try:
-                answer = self._ask(request)
-                batch_exchanges = [exchange for exchange, _ in batch]
-                valid = list(self._valid(answer, document, batch_exchanges, by_rules))
+                items = parse_answer(self._ask(request))
             except (RecollectError, ValueError, RecursionError) as error:
-                failure = _Failure(
-                    f"The model could not be used, so rules observed: {error}", can_retry=True
-                )
+                complete, note = False, f"The model could not be used, so rules observed: {error}"
                 break
-            observations.update((each.id, each) for each in valid)
+            for exchange, _ in batch:
+                number = 0
+                for item in items:
+                    if item["exchange"] == exchange.number:
+                        valid = self._valid(item, number, exchange, document, text)
+                        if valid is not None:
+                            observations[valid.id] = with_files(valid, by_rules)
+                            number += 1
             count += len(batch)
         remainder = {p.id for exchange in exchanges[count:] for p in exchange.passages}
-        observations.update((each.id, each) for each in by_rules if remainder & set(each.passages))
-        in_order = sort(observations.values(), exchanges)
-        return ObserverResult(tuple(in_order), not failure.can_retry, failure.note)
+        observations |= {each.id: each for each in by_rules if remainder & set(each.passages)}
+        order = {p.id: exchange.number for exchange in exchanges for p in exchange.passages}
+        in_order = sorted(observations.values(), key=lambda each: order.get(each.passages[0], 0))
+        return ObserverResult(tuple(in_order), complete, note)
 
     def _request(self, texts: Sequence[str]) -> dict[str, Json]:
         return {
@@ -232,30 +158,6 @@ class ModelObserver:
 
     def _valid(
         self,
-        answer: str,
-        document: Document,
-        batch: Sequence[Exchange],
-        by_rules: Sequence[Observation],
-    ) -> Iterator[Observation]:
-        """The observations of an answer that their sources support.
-
-        Raises ValueError if the answer does not follow the schema.
-        """
-        text = conversation_text(document)
-        exchanges = {exchange.number: exchange for exchange in batch}
-        numbers: Counter[int] = Counter()
-        for item in parse_answer(answer):
-            exchange = exchanges.get(item["exchange"])
-            if exchange is None:
-                continue
-            number = numbers[exchange.number]
-            observation = self._observation(item, number, exchange, document, text)
-            if observation is not None:
-                numbers[exchange.number] += 1
-                yield with_files(observation, by_rules)
-
-    def _observation(
-        self,
         item: dict[str, Json],
         number: int,
         exchange: Exchange,
@@ -265,24 +167,24 @@ class ModelObserver:
         """The observation without what the exchange does not support; None if too little is."""
         source = _Source(exchange)
         facts = source.supported_texts(item["facts"], MAX_FACTS)
-        title = fold_spaces(item["title"])
+        title, subtitle = fold_spaces(item["title"]), fold_spaces(item["subtitle"])
         if not facts or not source.supports(title, 0.5):
             return None
-        title = shorten(title, TITLE_LENGTH)
-        subtitle = fold_spaces(item["subtitle"])
         if not source.supports(subtitle, 0.6):
             subtitle = ""
+        narrative = [sentence.text for sentence in split_sentences(item["narrative"])]
+        supported = [sentence for sentence in narrative if source.supports(sentence, 0.6)]
         conversation = document.id or document.source_id
         passages = tuple(passage.id for passage in exchange.quotable)
         times = [passage.created_at for passage in exchange.quotable if passage.created_at]
         return Observation(
             id=rules.observation_id(conversation, passages[0], number),
             type=item["type"],
-            title=title,
+            title=shorten(title, TITLE_LENGTH),
             conversation=conversation,
             passages=passages,
             subtitle=shorten(subtitle, 2 * SUBTITLE_LENGTH),
-            narrative=source.supported_narrative(item["narrative"]),
+            narrative="\n".join(supported[:5]),
             facts=facts,
             concepts=source.supported_texts(item["concepts"], MAX_CONCEPTS),
             project=document.project,
@@ -293,40 +195,15 @@ class ModelObserver:
         )
 
 
-class _Failure(NamedTuple):
-    """Why the model did not observe everything, and whether a later attempt may do better."""
-
-    note: str = ""
-    can_retry: bool = False
-
-
-_TOO_LONG = _Failure(
-    "The conversation is longer than what is sent to a model; the rest was observed by rules."
-)
-_BUDGET_SPENT = _Failure(
-    "The day's characters for the model are used up; the rest was observed by rules.",
-    can_retry=True,
-)
-
-
-def sort(observations: Iterable[Observation], exchanges: Sequence[Exchange]) -> list[Observation]:
-    order = {p.id: number for number, exchange in enumerate(exchanges) for p in exchange.passages}
-    return sorted(observations, key=lambda each: order.get(each.passages[0], 0))
-
-
 def with_files(observation: Observation, by_rules: Sequence[Observation]) -> Observation:
     """The observation with the files that rules found in the same passages."""
     passages = set(observation.passages)
     overlapping = [each for each in by_rules if passages & set(each.passages)]
     return replace(
         observation,
-        files_read=union(each.files_read for each in overlapping),
-        files_modified=union(each.files_modified for each in overlapping),
+        files_read=tuple(dict.fromkeys(f for each in overlapping for f in each.files_read)),
+        files_modified=tuple(dict.fromkeys(f for each in overlapping for f in each.files_modified)),
     )
-
-
-def union(lists: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(path for paths in lists for path in paths))
 
 
 class _Source:
@@ -351,25 +228,25 @@ class _Source:
         folded_texts = map(fold_spaces, texts)
         return tuple(text for text in folded_texts if text and self.supports(text))[:limit]
 
-    def supported_narrative(self, narrative: str) -> str:
-        """The first sentences that the source supports, one per line."""
-        sentences = (sentence.text for sentence in split_sentences(narrative))
-        supported = [sentence for sentence in sentences if self.supports(sentence, 0.6)]
-        return "\n".join(supported[:5])
-
 
 def _numbers(text: str) -> set[str]:
     return {token for token in tokens(text) if any(char.isdigit() for char in token)}
 
 
-# -- requests --------------------------------------------------------------------
-
-
 def batches(exchanges: Sequence[Exchange]) -> Iterator[list[tuple[Exchange, str]]]:
+    """The exchanges with their texts, as many in a batch as one request has room for."""
     batch: list[tuple[Exchange, str]] = []
     size = 0
     for exchange in exchanges:
-        text = prompt_text(exchange)
+        lines = [f"[exchange {exchange.number}]"]
+        for passage in exchange.quotable:
+            if passage.type != "thinking":
+                is_tool = passage.type in ("tool_call", "tool_result")
+                content = cut_middle(
+                    for_model(passage.content), _TOOL_LENGTH if is_tool else _MESSAGE_LENGTH
+                )
+                lines.append(f"{speaker(passage)}: {content}")
+        text = cut_middle("\n".join(lines), _REQUEST_LENGTH)
         if batch and size + len(text) > _REQUEST_LENGTH:
             yield batch
             batch = []
@@ -380,26 +257,10 @@ def batches(exchanges: Sequence[Exchange]) -> Iterator[list[tuple[Exchange, str]
         yield batch
 
 
-def prompt_text(exchange: Exchange) -> str:
-    """An exchange as the model reads it, with tool calls and results cut short."""
-    lines = [f"[exchange {exchange.number}]"]
-    for passage in exchange.quotable:
-        if passage.type == "thinking":
-            continue
-        length = _MESSAGE_LENGTH
-        if passage.type in ("tool_call", "tool_result"):
-            length = _TOOL_LENGTH
-        lines.append(f"{speaker(passage)}: {cut_middle(for_model(passage.content), length)}")
-    return cut_middle("\n".join(lines), _REQUEST_LENGTH)
-
-
 def cut_middle(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     return f"{text[: length * 2 // 3]}\n[…]\n{text[-length // 3 :]}"
-
-
-# -- answers ---------------------------------------------------------------------
 
 
 def parse_answer(answer: str) -> list[dict[str, Json]]:
@@ -408,24 +269,24 @@ def parse_answer(answer: str) -> list[dict[str, Json]]:
         value = json.loads(answer)
     except ValueError:
         raise ValueError("its answer is no JSON") from None
-    items = None
-    if isinstance(value, dict) and len(value) == 1:
-        items = value.get("observations")
+    items = value.get("observations") if isinstance(value, dict) and len(value) == 1 else None
     if not isinstance(items, list) or not all(map(is_observation, items)):
         raise ValueError("its answer is not of the schema")
     return items
 
 
 def is_observation(item: Json) -> bool:
+    def is_text(value: Json) -> bool:
+        return isinstance(value, str)
+
     return (
         isinstance(item, dict)
         and item.keys() == _FIELDS.keys()
         and isinstance(item["exchange"], int)
         and item["type"] in TYPES
-        and all(isinstance(item[name], str) for name in ("title", "subtitle", "narrative"))
-        and all(is_text_list(item[name]) for name in ("facts", "concepts"))
+        and all(is_text(item[name]) for name in ("title", "subtitle", "narrative"))
+        and all(
+            isinstance(item[name], list) and all(map(is_text, item[name]))
+            for name in ("facts", "concepts")
+        )
     )
-
-
-def is_text_list(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)

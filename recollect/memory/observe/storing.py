@@ -9,17 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recollect.memory.observe.summary import summary
 from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
 
 FORGOTTEN_IDS = "forgotten"
 """The metadata key of a conversation with the ids of observations that must not be made again."""
-
-CONCEPTS = "Concepts: "
-FILES = "Files: "
-"""How the lines of `searchable_text` begin that are not sentences."""
 
 _TUPLES = ("passages", "facts", "concepts", "files_read", "files_modified")
 
@@ -33,7 +28,7 @@ def forgotten_ids(metadata: Mapping[str, Any]) -> set[str]:
 
 
 def as_document(conversation: Document, observations: Iterable[Observation]) -> Document:
-    """The document that stores the observations of a conversation and its summary."""
+    """The document that stores the observations of a conversation."""
     id_ = conversation.id or conversation.source_id
     return Document(
         source=OBSERVATIONS,
@@ -45,7 +40,6 @@ def as_document(conversation: Document, observations: Iterable[Observation]) -> 
         created_at=conversation.created_at,
         updated_at=conversation.updated_at,
         passages=tuple(map(as_passage, observations)),
-        metadata={"summary": summary(conversation)._asdict()},
     )
 
 
@@ -55,10 +49,10 @@ def searchable_text(observation: Observation) -> str:
     if observation.concepts:
         # Their order follows from the whole conversation. Sorted, the text stays the same while the
         # conversation grows, and need not be indexed again.
-        lines.append(f"{CONCEPTS}{', '.join(sorted(observation.concepts))}")
+        lines.append(f"Concepts: {', '.join(sorted(observation.concepts))}")
     files = dict.fromkeys((*observation.files_modified, *observation.files_read))
     if files:
-        lines.append(f"{FILES}{', '.join(files)}")
+        lines.append(f"Files: {', '.join(files)}")
     return "\n".join(line for line in lines if line)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from recollect.language.queries.intent import IDENTIFIER, classify
 from recollect.library import Library
 from recollect.model.documents import Passage
 from recollect.model.kinds import CONVERSATION
@@ -17,7 +15,6 @@ from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import Context
 from recollect.serve.mcp.recall_lines import (
     Budget,
-    day,
     heading,
     hit_reference,
     one_line,
@@ -58,43 +55,29 @@ class RecallSearch:
             return self._explain_nothing(page, Budget(max_tokens, _REMARKS))
         session = self._context.session
         seen_by = None if repeat else session
-        budget, lines, is_shown = self._list(page, self._later_first(page), max_tokens, seen_by)
-        # The answer must have the first hits of the page, so that the next page has all others.
-        if not is_shown[0] or not all(is_shown[: sum(is_shown)]):
-            budget, lines, is_shown = self._list(page, page.hits, max_tokens, seen_by)
+        budget, lines, shown = self._list(page, max_tokens, seen_by)
         if session is not None:
             session.returned(lines.uris)
-        return budget.close(lines.remark(), self._remark_on_rest(page, offset + sum(is_shown)))
+        return budget.close(lines.remark(), self._remark_on_rest(page, offset + shown))
 
     def _list(
-        self, page: Page, hits: Sequence[Hit], max_tokens: int, session: Session | None
-    ) -> tuple[Budget, ConversationLines, list[bool]]:
-        """As many hits of a page as fit, in this order; and whether each hit of the page does."""
+        self, page: Page, max_tokens: int, session: Session | None
+    ) -> tuple[Budget, ConversationLines, int]:
+        """As many hits of a page as fit, and their number."""
         budget = Budget(max_tokens, _REMARKS)
         if page.note:
             budget.add_remark(page.note)
         lines = ConversationLines(self._context, self._library, session)
-        shown = set()
-        for number, hit in enumerate(hits):
+        shown = 0
+        for number, hit in enumerate(page.hits):
             is_detailed = page.offset + number < _DETAILED
             if not page.offset and not is_detailed and hit.arms == BY_MEANING:
                 break  # what follows is rarely about the query, and there on request
             is_close = hit.score >= _CLOSE * page.hits[0].score
             if not lines.add(budget, hit, is_detailed, with_reply=is_close):
                 break
-            shown.add(hit.conversation_id)
-        return budget, lines, [hit.conversation_id in shown for hit in page.hits]
-
-    def _later_first(self, page: Page) -> tuple[Hit, ...]:
-        """The hits, but later decisions before those that they supersede."""
-        if page.offset or CONVERSATION not in self._filter.kinds:
-            return page.hits
-        if classify(self._query) == IDENTIFIER:  # whoever names a commit wants that commit
-            return page.hits
-        first = page.hits[:_DETAILED]
-        first = self._library.memory.later_first(first, self._filter, self._context.audience)
-        conversations = {hit.conversation_id for hit in first}
-        return first + tuple(h for h in page.hits if h.conversation_id not in conversations)
+            shown += 1
+        return budget, lines, shown
 
     def _page(self, filter: Filter, offset: int, limit: int) -> Page:
         options = SearchOptions(
@@ -171,8 +154,8 @@ class ConversationLines:
     ) -> bool:
         """Add a conversation if there is room for its best message.
 
-        With details, other messages with other words of the query are shown as well, the decisions
-        that supersede them, and the reply to the best message.
+        With details, other messages with other words of the query are shown as well, and the reply
+        to the best message.
         """
         hit = mask_hit(hit, self._context.audience)
         hits, length = [hit], SHORT_SNIPPET_LENGTH
@@ -191,7 +174,8 @@ class ConversationLines:
         self._is_empty = False
         self.uris += map(uri, new_hits[:1])
         if is_detailed and new_hits:
-            self._add_what_followed(budget, new_hits, with_reply)
+            for line in self._reply_lines(new_hits) if with_reply else ():
+                budget.add(line)
         for other in new_hits[1:]:
             if budget.add(self._line(other, SHORT_SNIPPET_LENGTH)):
                 self.uris.append(uri(other))
@@ -214,24 +198,6 @@ class ConversationLines:
         if hit.kind == CONVERSATION:
             place += f" {speaker(hit.author, hit.role)}"
         return f"{place}: {part_with_match(hit, length)}"
-
-    def _add_what_followed(self, budget: Budget, hits: list[Hit], with_reply: bool) -> None:
-        lines = self._successor_lines(hits)
-        if with_reply:
-            lines = self._reply_lines(hits) + lines
-        for line in lines:
-            budget.add(line)
-
-    def _successor_lines(self, hits: list[Hit]) -> list[str]:
-        """The later decisions that replace what these messages say."""
-        messages = [(hit.conversation_id, hit.message_id) for hit in hits]
-        later = self._library.memory.successors(messages)
-        decisions = {decision.id: decision for decision in later.values()}
-        return [
-            f"superseded {day(decision.created_at)}: {one_line(decision.title, 160)} [{id_}]"
-            for id_, decision in decisions.items()
-            if decision.conversation != hits[0].conversation_id
-        ]
 
     def _reply_lines(self, hits: list[Hit]) -> list[str]:
         """The last reply to the best message, if the user wrote it and the reply is no hit."""

@@ -26,7 +26,6 @@ from recollect.store.postgres.server_errors import explain_errors, location_of
 from recollect.store.postgres.shared_database import ROLE as SERVER
 from recollect.store.postgres.shared_database import create_shared_tables
 from recollect.store.shared import (
-    budgets,
     exclusions,
     jobs,
     sessions,
@@ -38,7 +37,6 @@ SHARED_TABLES = (
     jobs.TABLES,
     uploads.TABLES,
     exclusions.TABLES,
-    budgets.TABLES,
 )
 """What servers share. A login without other privileges cannot create these tables itself."""
 _NOT_DISTRIBUTED = (
