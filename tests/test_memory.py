@@ -322,28 +322,6 @@ def test_filters_of_observations_find_no_exchanges(world: Library) -> None:
         assert world.memory.search("3.12.7", **filters).hits == ()
 
 
-@pytest.mark.parametrize("is_observed", [False, True])
-def test_a_pull_request_comes_before_line_numbers_and_rows(
-    library: Library, is_observed: bool
-) -> None:
-    review = "Review the list for the release: tides (#212), mails, berths. " + "No hurry. " * 40
-    library.add_conversation("pr", messages=[{"role": "user", "content": review}])
-    for n in range(4):
-        rows = f"#212 worker {n}\n212: x = 212\n"
-        library.add_conversation(
-            f"log{n}",
-            messages=[
-                {"role": "user", "content": f"Look at log {n}, row 212, please."},
-                tool_result(f"r{n}", "Bash", rows),
-            ],
-        )
-    if is_observed:
-        observe_all(library)
-    for query in ("#212", "pull request #212", "What was #212 about?"):
-        first, *others = library.memory.search(query).hits
-        assert first.path == "/default/pr.jsonl" and others, query
-
-
 def test_several_concepts_find_conversations_that_contain_all_of_them(world: Library) -> None:
     add_conversation(world, "s4", "/home/me/my-api", DAY, "And a zebra.")
     results = world.memory.search(["zebra", "rotate"])

@@ -41,7 +41,7 @@ from recollect.memory.results import (
     parse_texts,
     parse_types,
 )
-from recollect.memory.search import search_concept, search_conversations, search_observations
+from recollect.memory.search import search_concept, search_conversations
 from recollect.model.arguments import with_arguments
 from recollect.model.audience import Audience
 from recollect.model.documents import Summary
@@ -127,11 +127,13 @@ class Memory:
                 return search_conversations(
                     self._store, self._meaning, concept, filter_, options, audience
                 )
+            observations = None
             if of_observations:
-                store = ObservationStore(self._store, concepts, files)
+                observations = ObservationStore(self._store, concepts, files)
                 filter_ = replace(filter_, roles=types)
-                return search_observations(store, self._meaning, concept, filter_, options)
-            return search_concept(self._store, self._meaning, concept, filter_, options, audience)
+            return search_concept(
+                self._store, self._meaning, concept, filter_, options, audience, observations
+            )
 
     # -- reading ---
 

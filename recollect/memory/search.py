@@ -1,53 +1,52 @@
 """Searching the memory: observations and messages in one ranking.
 
 A search for one concept looks at both. Each observation and each exchange is a result once, at the
-place of its best match (`distinct_results`). A search for several concepts finds conversations.
+place of its best match: a message leads to the observation that was made of it, or else to its
+exchange. A search for several concepts finds conversations.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice, zip_longest
+from typing import NamedTuple
 
 from recollect.index.meaning import Meaning
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, Word
 from recollect.language.text import has_token
-from recollect.memory.distinct_results import DistinctResults, Match, conversation_hit
+from recollect.memory.formats import conversation_path
 from recollect.memory.lookup import Coverage, observations_by_key
-from recollect.memory.reading import ConversationTexts
-from recollect.memory.results import MemoryHit, MemoryResults, ObservationHit
+from recollect.memory.observe import ConversationText
+from recollect.memory.reading import ConversationTexts, exchange_lines
+from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
 from recollect.model.audience import Audience
-from recollect.model.kinds import CONVERSATION, OBSERVATION
-from recollect.model.search import Filter, Hit, Page, SearchOptions
+from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
+from recollect.model.projects import project_name
+from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search.candidates import CANDIDATES, NEAREST, CandidatePool, Scope
 from recollect.search.concepts import search_concepts
 from recollect.search.deadline import NOTE
-from recollect.search.engine import Search, interpret_query, search
-from recollect.search.evidence import UNRELATED
-from recollect.search.passages import ScoredCandidate
+from recollect.search.engine import Search, interpret_query
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.queries.query_reading import as_period, resolve_ambiguity
 from recollect.search.remarks import note_unknown_names
-from recollect.search.results import Ranking
+from recollect.search.results import make_hit
 from recollect.store.audience import visible_store
 from recollect.store.base import Store
 from recollect.store.observed import ObservationStore
-from recollect.store.values import SubstringMatches
+from recollect.store.values import Candidate, SubstringMatches
 
-_REFERENCE = re.compile(r"#\d+\b")
-_MAX_UNRANKED = 1_000
-"""The most matches beyond the ranking that are read to fill a page."""
 _NO_TEXT = 'No text contains all of these words. The mode "both" also finds some of them.'
 _MAX_WITHOUT_WORDS = 200
 """The most matches of each kind for a query without words."""
+_FEW_CONVERSATIONS = 16
+"""The observations of so many conversations are read at once. If no more have matches, the results
+beyond the limit are told apart and counted, too."""
 
 
-def have_match(parts: Sequence[Scope], node: Node) -> bool:
-    return any(part.store.satisfies(node, part.filter) for part in parts)
+# -- one concept ---
 
 
 def search_concept(
@@ -57,80 +56,265 @@ def search_concept(
     filter_: Filter,
     options: SearchOptions,
     audience: Audience,
+    observations: ObservationStore | None,
 ) -> MemoryResults:
-    """Observations and exchanges for one concept, best first. Raises InvalidInput."""
-    # Snippets of messages are not masked, so no agent may find human-only messages here. What an
-    # observation says may be read by everybody.
-    messages = Scope.begin(
-        visible_store(store, audience, can_mask=False), replace(filter_, kinds=(CONVERSATION,))
-    )
-    observations = messages.with_part(
-        ObservationStore(store), replace(filter_, hidden=True, kinds=(OBSERVATION,))
-    )
-    parts = [observations, messages]
+    """Observations and exchanges for one concept, best first. Raises InvalidInput.
+
+    With `observations`, only the observations of that view of the store.
+    """
+    own_filter = replace(filter_, hidden=True, kinds=(OBSERVATION,))
+    parts = [Scope.begin(observations or ObservationStore(store), own_filter)]
+    if observations is None:
+        # Snippets of messages are not masked, so no agent may find human-only messages here. What
+        # an observation says may be read by everybody.
+        messages = visible_store(store, audience, can_mask=False)
+        parts.append(parts[0].with_part(messages, replace(filter_, kinds=(CONVERSATION,))))
+    reader = parts[-1]
     if options.mode == "text":
         literal_query = _literal_query(text, parts)
         if not literal_query:
-            return without_text(text)
+            note = _NO_TEXT if len(text.split()) > 1 else ""
+            return MemoryResults("observations", note=note)
         text = literal_query
     query = resolve_ambiguity(
-        as_period(parse_any_length(text, messages.store), options.now),
-        messages.store,
-        [messages.filter],
+        as_period(parse_any_length(text, reader.store), options.now), reader.store, [reader.filter]
     )
     parts = [part._replace(filter=narrow_filter(part.filter, query, store)) for part in parts]
-    coverage = Coverage(store, parts[0].filter)
-    results = DistinctResults(store, coverage, ConversationTexts(store, audience), options.limit)
+    results = _Results(store, parts[0].filter, audience, options.limit)
     if not has_words(query):
         return search_without_words(query, parts, results)
-    return _ConceptSearch(meaning, query, parts, options).search(results)
+    interpretation = interpret_query(query, reader.store, parts, meaning, options)
+    pools = [CandidatePool(interpretation, part, CANDIDATES) for part in reversed(parts)]
+    search = Search(interpretation, pools, "Nothing")
+    results.words = interpretation.words
+    ranking = search.ranking
+    for scored in ranking.listed:
+        names = tuple([interpretation.term_names[number] for number in scored.terms])
+        results.matches.append(Match(scored.candidate, ranking.scale.score(scored.score), names))
+    hits = results.hits()
+    if ranking.assessment.is_weak or not hits:
+        return _nothing_found(search, hits, results, observations)
+    is_exact = results.is_exact and not reader.is_partial
+    is_exact &= all(len(p.keys) < CANDIDATES and not p.has_more_matches for p in pools)
+    total = max(pools[-1].count()[0], results.observations) + results.exchanges
+    note = " ".join(search.remarks.remarks())
+    return MemoryResults(kind(hits), hits, max(total, len(hits)), is_exact, note)
 
 
-def search_observations(
-    store: ObservationStore, meaning: Meaning, text: str, filter_: Filter, options: SearchOptions
+def _nothing_found(
+    search: Search,
+    hits: tuple[MemoryHit, ...],
+    results: _Results,
+    observations: ObservationStore | None,
 ) -> MemoryResults:
-    """Observations for one concept, best first: only those in the store. Raises InvalidInput."""
-    filter_ = replace(filter_, hidden=True, kinds=(OBSERVATION,))
-    if options.mode == "text":
-        literal_query = _literal_query(text, [Scope.begin(store, filter_)])
-        if not literal_query:
-            return without_text(text)
-        text = literal_query
-    page = search(store, meaning, text, filter_, options)
-    hits = observation_hits(store, page.hits)
-    if page.weak:
-        note = page.note.replace(UNRELATED, "").strip()
-        return MemoryResults("observations", note=note, nearest=hits[:NEAREST])
-    nearest = observation_hits(store, page.nearest)
-    total = max(page.total, len(hits))
-    note = page.note
-    if not hits and not page.partial:
-        note = note_without_observations(page, store, filter_)
-    return MemoryResults("observations", hits, total, page.exact, note, nearest)
-
-
-def note_without_observations(page: Page, store: ObservationStore, filter_: Filter) -> str:
-    """Why there are no observations.
-
-    If only those of some concepts or files were searched, others may have the words of the query.
-    The types of observations are stored as roles, but readers do not know them as such.
-    """
-    if store.is_filtered:
-        return ""
+    """The hits, if there are any, are probably unrelated."""
     note = ""
-    if page.missing:
-        note = f"No observation mentions {' or '.join(f'“{word}”' for word in page.missing)}."
-    return note_unknown_names(note, store, replace(filter_, roles=()))
+    is_narrowed = observations is not None and observations.is_filtered
+    has_problem = search.interpretation.meaning.problem or search.scope.is_partial
+    # If only some observations were searched, others may have the words of the query.
+    if has_problem or (observations is not None and not is_narrowed):
+        note = " ".join(search.remarks.remarks())
+    if not hits:
+        neighbours = [pair for pool in search.pools for pair in pool.nearest()]
+        neighbours.sort(key=lambda pair: -pair[1])
+        results.matches = [Match(candidate, cosine) for candidate, cosine in neighbours]
+        hits = results.hits()
+        if not is_narrowed:  # the types of observations are stored as roles
+            filters = [replace(pool.scope.filter, roles=()) for pool in search.pools]
+            note = note_unknown_names(note, search.scope.store, *filters, subject="Nothing")
+    is_exact = not search.scope.is_partial
+    return MemoryResults("observations", note=note, nearest=hits[:NEAREST], is_exact=is_exact)
 
 
-def observation_hits(store: ObservationStore, hits: Sequence[Hit]) -> tuple[MemoryHit, ...]:
-    keys = [store.keys[hit.conversation_id, hit.message_id] for hit in hits]
-    by_key = observations_by_key(store, keys)
-    return tuple(
-        by_key[key]._replace(score=hit.score, snippet=hit.snippet, terms=hit.terms)
-        for key, hit in zip(keys, hits, strict=True)
-        if key in by_key  # otherwise it was deleted during the search
+def _literal_query(text: str, parts: Sequence[Scope]) -> str:
+    """A query for the mode "text": the phrase if it occurs, else all words; empty without matches.
+
+    The words of fields ("project:shop") are no words of the text.
+    """
+
+    def have_match(node: Node) -> bool:
+        return any(part.store.satisfies(node, part.filter) for part in parts)
+
+    query = parse_any_length(text, parts[0].store)
+    if query.pasted:
+        return text
+    if query.plain and has_token(query.rest):
+        words = query.rest.split()
+        fields = [word for word in text.split() if word not in words]
+        if have_match(Word(query.rest)):
+            words = [query.rest]
+        text = " ".join([*fields, *(f'"{word}"' for word in words)])
+        query = parse_any_length(text, parts[0].store)
+    if query.node is not None and has_words(query) and not have_match(query.node):
+        return ""
+    return text
+
+
+def search_without_words(query: Query, parts: Sequence[Scope], results: _Results) -> MemoryResults:
+    """Punctuation and fields are not ranked: observations come first, then exchanges."""
+    literal, is_exact, note, totals = query.rest.strip(), True, query.note, []
+    for part in parts:
+        if literal:
+            found = part.store.find_substring(literal, part.filter, _MAX_WITHOUT_WORDS, 0)
+        elif query.text.strip():
+            found = SubstringMatches(*part.store.newest(part.filter, _MAX_WITHOUT_WORDS, 0))
+        else:
+            found = SubstringMatches([], 0)
+        results.matches += [Match(candidate, 1.0) for candidate in found.candidates]
+        totals.append(found.total)
+        is_exact = is_exact and found.is_complete and found.total == len(found.candidates)
+        note = note if found.is_complete else NOTE
+    hits = results.hits()
+    total = max(totals[0], results.observations) + results.exchanges
+    return MemoryResults(kind(hits), hits, total, is_exact and results.is_exact, note)
+
+
+def kind(hits: Sequence[MemoryHit]) -> str:
+    observations = sum(1 for hit in hits if isinstance(hit, ObservationHit))
+    if observations == len(hits):
+        return "observations"
+    return "mixed" if observations else "exchanges"
+
+
+# -- each observation and each exchange once ---
+
+
+class Match(NamedTuple):
+    """An observation or a message that matches."""
+
+    candidate: Candidate
+    score: float
+    terms: tuple[str, ...] = ()
+    """The words of the query that it contains."""
+
+
+_Identity = tuple[str, ...]
+"""The identity of a result: what it is, and its ids."""
+
+
+class _Results:
+    """The results of a search, in the order of their best matches.
+
+    Reading the observations of a conversation and its text, which tells the exchanges apart, takes
+    time. So they are read only for the results that are returned. Beyond the limit, the messages of
+    a conversation count as one result, unless few conversations have matches.
+    """
+
+    def __init__(self, store: Store, filter_: Filter, audience: Audience, limit: int) -> None:
+        self._store = store
+        self._coverage = Coverage(store, filter_)
+        self._texts = ConversationTexts(store, audience)
+        self._limit = limit
+        self._best: dict[_Identity, Match] = {}
+        self._own: dict[str, Match] = {}
+        """The matches of observations with their own text, by their ids."""
+        self._observed: set[str] = set()
+        """The conversations of observations that are results."""
+        self.words: Sequence[Word] = ()
+        """The words to highlight."""
+        self.matches: list[Match] = []
+        """Best first."""
+        self.is_exact = True
+        """Whether the results were told apart exactly."""
+
+    def hits(self) -> tuple[MemoryHit, ...]:
+        """The results, up to the limit, without what was deleted in the meantime."""
+        for match in self.matches:
+            if match.candidate.kind == OBSERVATION:
+                self._own.setdefault(match.candidate.id, match)
+                self._observed.add(match.candidate.document.removeprefix(f"{OBSERVATIONS}:"))
+        conversations = list(
+            dict.fromkeys(
+                m.candidate.document for m in self.matches if m.candidate.id not in self._own
+            )
+        )
+        for match in self.matches:
+            identity = self._identity(match.candidate, conversations)
+            if identity is not None:
+                self._best.setdefault(identity, match)
+        page = list(self._best.items())[: self._limit]
+        own = observations_by_key(
+            self._store, [m.candidate.key for _, m in page if m.candidate.kind == OBSERVATION]
+        )
+        hits = [self._hit(identity, match, own) for identity, match in page]
+        return tuple(hit for hit in hits if hit is not None)
+
+    def _hit(
+        self, identity: _Identity, match: Match, own: Mapping[int, ObservationHit]
+    ) -> MemoryHit | None:
+        candidate, score, terms = match
+        hit = replace(make_hit(candidate, self.words, score), terms=terms)
+        if identity[0] != OBSERVATION:
+            text = self._texts.text(candidate.document)
+            return None if text is None else conversation_hit(hit, text)
+        snippet, quote = " ".join(hit.snippet.split()), ""
+        about = own.get(candidate.key)
+        if candidate.kind != OBSERVATION:  # found by a message, and perhaps only that says so
+            about = self._coverage.observation(identity[1])
+            own_match = self._own.get(identity[1])
+            if own_match is None or not set(terms) <= set(own_match.terms):
+                quote = snippet
+        if about is None:
+            return None
+        return about._replace(score=score, snippet=snippet, terms=terms, quote=quote)
+
+    def _identity(self, candidate: Candidate, conversations: Sequence[str]) -> _Identity | None:
+        """The result that a match belongs to; None if it is unknown or was deleted meanwhile."""
+        if candidate.kind == OBSERVATION:
+            return OBSERVATION, candidate.id
+        conversation, is_few = candidate.document, len(conversations) <= _FEW_CONVERSATIONS
+        if not self._coverage.is_loaded(conversation):
+            if self.is_full and not is_few:
+                self.is_exact = False
+                if conversation in self._observed:  # perhaps of a result that is counted already
+                    return None
+                return CONVERSATION, conversation
+            start = conversations.index(conversation)
+            self._coverage.load(conversations[start : start + _FEW_CONVERSATIONS])
+        ids = self._coverage.ids(conversation, candidate.id)
+        if ids:  # one that is a result already, or else ranks best
+            self._observed.add(conversation)
+            found = [id_ for id_ in ids if (OBSERVATION, id_) in self._best]
+            return OBSERVATION, (found or [id_ for id_ in self._own if id_ in ids] or ids)[0]
+        if self.is_full and not self._texts.is_loaded(conversation):
+            if (CONVERSATION, conversation) in self._best:  # perhaps another exchange
+                self.is_exact = False
+            return CONVERSATION, conversation
+        text = self._texts.text(conversation)
+        lines = exchange_lines(text, candidate.id) if text is not None else None
+        if lines is None:  # on another branch
+            return None if text is None else ("message", conversation, candidate.id)
+        return "exchange", conversation, str(lines[0])
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._best) >= self._limit
+
+    @property
+    def observations(self) -> int:
+        return sum(1 for what, *_ in self._best if what == OBSERVATION)
+
+    @property
+    def exchanges(self) -> int:
+        return len(self._best) - self.observations
+
+
+def conversation_hit(hit: Hit, text: ConversationText) -> ConversationHit:
+    """The exchange of a message, with the snippets of the hit."""
+    snippets = dict.fromkeys(" ".join(each.snippet.split()) for each in (hit, *hit.also))
+    return ConversationHit(
+        path=conversation_path(hit.project, hit.conversation_id),
+        project=project_name(hit.project),
+        title=hit.title,
+        created_at=hit.created_at,
+        score=hit.score,
+        snippets=tuple(snippets),
+        lines=exchange_lines(text, hit.message_id),
+        terms=hit.terms,
     )
+
+
+# -- several concepts ---
 
 
 def search_conversations(
@@ -150,184 +334,7 @@ def search_conversations(
         replace(options, group="conversation"),
     )
     texts = ConversationTexts(store, audience)
-    texts.read(hit.conversation_id for hit in page.hits)
-    hits = []
-    for hit in page.hits:
-        text = texts.text(hit.conversation_id)
-        if text is not None:  # otherwise it was deleted during the search
-            hits.append(conversation_hit(hit, text))
-    return MemoryResults("conversations", tuple(hits), page.total, page.exact, page.note)
-
-
-def _literal_query(text: str, parts: Sequence[Scope]) -> str:
-    """A query for the mode "text": the phrase if it occurs, else all words; empty without matches.
-
-    The words of fields ("project:shop") are no words of the text.
-    """
-    query = parse_any_length(text, parts[0].store)
-    if query.pasted:
-        return text
-    if query.plain and has_token(query.rest):
-        words = query.rest.split()
-        fields = [word for word in text.split() if word not in words]
-        if have_match(parts, Word(query.rest)):
-            words = [query.rest]
-        text = " ".join([*fields, *(f'"{word}"' for word in words)])
-        query = parse_any_length(text, parts[0].store)
-    if query.node is not None and has_words(query) and not have_match(parts, query.node):
-        return ""
-    return text
-
-
-def without_text(query: str) -> MemoryResults:
-    """No results for the mode "text"."""
-    note = _NO_TEXT if len(query.split()) > 1 else ""
-    return MemoryResults("observations", note=note)
-
-
-class _ConceptSearch:
-    """A search for observations and messages, which are ranked together."""
-
-    def __init__(
-        self, meaning: Meaning, query: Query, parts: Sequence[Scope], options: SearchOptions
-    ) -> None:
-        observations, messages = parts
-        self._text = query.rest
-        self._filters = [part.filter for part in parts]
-        interpretation = interpret_query(query, messages.store, parts, meaning, options)
-        self._interpretation = interpretation
-        self._words = interpretation.words
-        self._messages = CandidatePool(interpretation, messages, CANDIDATES)
-        self._observations = CandidatePool(interpretation, observations, CANDIDATES)
-        self._pools = (self._observations, self._messages)
-        self._search = Search(interpretation, [self._messages, self._observations], "Nothing")
-        self._scope = messages
-
-    def search(self, results: DistinctResults) -> MemoryResults:
-        ranking = self._search.ranking
-        referring = self._referring(ranking)
-        results.add(referring)
-        results.add([self._ranked_match(scored, ranking) for scored in ranking.listed])
-        if ranking.assessment.is_weak and not referring:
-            nearest = results.hits()[:NEAREST]
-            return MemoryResults("observations", note=self._note(()), nearest=nearest)
-        unranked = self._unranked_matches(ranking.last_score / 2)
-        while not results.is_full:
-            batch = list(islice(unranked, CANDIDATES))
-            if not batch:
-                break
-            results.add(batch)
-        hits = results.hits()
-        total, is_exact = self._total(results)
-        note = self._note(hits)
-        nearest = ()
-        if not hits:
-            nearest = self._nearest(results)
-            note = note_unknown_names(note, self._scope.store, *self._filters, subject="Nothing")
-        return MemoryResults(kind(hits), hits, max(total, len(hits)), is_exact, note, nearest)
-
-    def _referring(self, ranking: Ranking) -> list[Match]:
-        """What refers to the pull requests or issues of the query, best first.
-
-        In the output of tools, such a number is most often that of a line or row.
-        """
-        references = _REFERENCE.findall(self._text)
-        if not references or not ranking.candidates:
-            return []
-        places = {scored.candidate.key: n for n, scored in enumerate(ranking.candidates)}
-        candidates = [
-            candidate
-            for reference in references
-            for pool in self._pools
-            for candidate in pool.scope.store.find_substring(
-                reference, without_tools(pool.scope.filter), _MAX_WITHOUT_WORDS, 0
-            ).candidates
-            if reference in _REFERENCE.findall(candidate.content)
-        ]
-        candidates.sort(key=lambda candidate: places.get(candidate.key, len(places)))
-        score = ranking.scale.score(ranking.candidates[0].score)
-        return [Match(each, score, self._words, tuple(references)) for each in candidates]
-
-    def _note(self, hits: Sequence[MemoryHit]) -> str:
-        """What the reader should know. Without hits, missing words need no remark."""
-        is_remark = not self._interpretation.meaning.problem and not self._scope.is_partial
-        if is_remark and not hits:
-            return ""
-        return " ".join(self._search.remarks.remarks())
-
-    def _ranked_match(self, scored: ScoredCandidate, ranking: Ranking) -> Match:
-        names = self._interpretation.term_names
-        return Match(
-            scored.candidate,
-            ranking.scale.score(scored.score),
-            self._words,
-            tuple([names[number] for number in scored.terms]),
-        )
-
-    def _unranked_matches(self, score: float) -> Iterator[Match]:
-        """Matches that were not ranked: observations and messages in turn."""
-        pages = [pool.all_matches_beyond() for pool in self._pools if not pool.is_exhausted]
-        in_turn = chain.from_iterable(zip_longest(*pages))
-        candidates = (candidate for candidate in in_turn if candidate is not None)
-        for candidate in islice(candidates, _MAX_UNRANKED):
-            yield Match(candidate, score, self._words)
-
-    def _total(self, results: DistinctResults) -> tuple[int, bool]:
-        """How many results there are, and whether that is exact or a lower bound."""
-        is_exact = results.is_exact and not self._scope.is_partial
-        for pool in self._pools:
-            has_all = len(pool.keys) < CANDIDATES and not pool.has_more_matches
-            is_exact = is_exact and has_all
-        observations, _ = self._observations.count()
-        return max(observations, results.observations) + results.exchanges, is_exact
-
-    def _nearest(self, results: DistinctResults) -> tuple[MemoryHit, ...]:
-        """The closest in meaning, if nothing matches."""
-        neighbours = [pair for pool in self._pools for pair in pool.nearest()]
-        neighbours.sort(key=lambda pair: -pair[1])
-        results.add([Match(candidate, cosine, ()) for candidate, cosine in neighbours])
-        return results.hits()[:NEAREST]
-
-
-def without_tools(filter_: Filter) -> Filter:
-    if filter_.roles or filter_.kinds == (OBSERVATION,):
-        return filter_
-    return replace(filter_, roles=("user", "assistant"))
-
-
-def search_without_words(
-    query: Query, parts: Sequence[Scope], results: DistinctResults
-) -> MemoryResults:
-    """Punctuation and fields are not ranked: observations come first, then exchanges."""
-    is_exact = True
-    note = query.note
-    totals = []
-    for part in parts:
-        matches = matches_without_words(query, part)
-        results.add([Match(candidate, 1.0, ()) for candidate in matches.candidates])
-        totals.append(matches.total)
-        is_exact = is_exact and matches.total == len(matches.candidates)
-        if not matches.is_complete:
-            is_exact = False
-            note = NOTE
-    hits = results.hits()
-    total = max(totals[0], results.observations) + results.exchanges
-    return MemoryResults(kind(hits), hits, total, is_exact and results.is_exact, note)
-
-
-def matches_without_words(query: Query, part: Scope) -> SubstringMatches:
-    literal = query.rest.strip()
-    if literal:
-        return part.store.find_substring(literal, part.filter, _MAX_WITHOUT_WORDS, 0)
-    if not query.text.strip():
-        return SubstringMatches([], 0)
-    return SubstringMatches(*part.store.newest(part.filter, _MAX_WITHOUT_WORDS, 0))
-
-
-def kind(hits: Sequence[MemoryHit]) -> str:
-    observations = sum(1 for hit in hits if isinstance(hit, ObservationHit))
-    if observations == len(hits):
-        return "observations"
-    if not observations:
-        return "exchanges"
-    return "mixed"
+    found = [(hit, texts.text(hit.conversation_id)) for hit in page.hits]
+    # Without a text, it was deleted during the search.
+    hits = tuple(conversation_hit(hit, text) for hit, text in found if text is not None)
+    return MemoryResults("conversations", hits, page.total, page.exact, page.note)
