@@ -82,7 +82,7 @@ MODEL = define(
     "RECOLLECT_MODEL",
     "",
     str,
-    "The chat model behind `/v1`: an OpenAI-compatible service and its default model "
+    "The chat model behind `/chat` and `/v1`: an OpenAI-compatible service and its default model "
     "(`https://host/v1#model`).",
 )
 MODEL_KEY = define(

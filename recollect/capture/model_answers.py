@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recollect.importers.records import as_list
@@ -62,6 +62,11 @@ class AnswerReader:
     @property
     def is_readable(self) -> bool:
         return self._decompressor.is_readable and not self._body.is_full
+
+    @property
+    def text_pieces(self) -> Sequence[str]:
+        """The pieces of the text of a stream's first choice that have arrived so far."""
+        return self._body.text_pieces
 
     @property
     def has_ended(self) -> bool:
@@ -129,6 +134,7 @@ class _PlainBody:
     """One JSON object."""
 
     has_ended = False
+    text_pieces: Sequence[str] = ()
 
     def __init__(self, limit: int) -> None:
         self._data = bytearray()
@@ -203,6 +209,10 @@ class _EventStream:
             start = end.end()
         del self._line[:start]
         self._scan_start = max(0, len(self._line) - 1)
+
+    @property
+    def text_pieces(self) -> Sequence[str]:
+        return self._choices[0].texts.get("content", ()) if 0 in self._choices else ()
 
     def _add_line(self, line: bytes) -> None:
         if line:

@@ -155,6 +155,10 @@ class Upstream:
         if client is not None and self._loop is asyncio.get_running_loop():
             await client.aclose()
 
+    def hide_key(self, text: str) -> str:
+        """A text from the model server without the key, which some servers repeat."""
+        return self._server.hide_key(text)
+
     def _open_client(self) -> httpx.AsyncClient:
         """The client of this event loop: connections belong to the loop that opened them."""
         import httpx

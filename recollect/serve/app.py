@@ -34,6 +34,7 @@ from recollect.serve.rest import (
     access_routes,
     bus_routes,
     change_routes,
+    chat_routes,
     conversation_routes,
     import_routes,
     knowledge_routes,
@@ -60,6 +61,7 @@ ROUTES = (
     change_routes.forget_routes,
     access_routes.audit_routes,
     service_routes.event_routes,
+    chat_routes.routes,
     openai_routes.routes,
     conversation_pages.routes,
     search_pages.routes,
@@ -80,7 +82,7 @@ All requests act on the library of the key's user. Errors of all routes have the
 
 
 # Clients of these contracts may add a slash to a path.
-_PATHS_OF_CONTRACTS = ("/conversations/", "/api/search/")
+_PATHS_OF_CONTRACTS = ("/conversations/", "/chat/", "/api/search/")
 
 
 def drop_final_slash(scope: Scope) -> None:

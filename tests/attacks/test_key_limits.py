@@ -116,6 +116,7 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "GET /api/imports/{job}": (READ, CONVERSATIONS),
     "GET /api/receipts": (READ, CONVERSATIONS),
     "GET /api/events": (READ, CONVERSATIONS),
+    "POST /chat": (WRITE, CONVERSATIONS),
     "POST /v1/chat/completions": (WRITE, CONVERSATIONS),
     "POST /v1/responses": (WRITE, CONVERSATIONS),
     "POST /v1/embeddings": (WRITE, CONVERSATIONS),

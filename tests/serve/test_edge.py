@@ -446,6 +446,7 @@ def test_the_login_never_redirects_to_another_site(
         ("GET", "/api/v1/search", "search"),
         ("POST", "/conversations", "write"),
         ("DELETE", "/conversations/1", "write"),
+        ("POST", "/chat", "chat"),
         ("POST", "/v1/chat/completions", "chat"),
         ("GET", "/v1/models", "read"),
         ("POST", "/api/imports", "import"),

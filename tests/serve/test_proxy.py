@@ -461,10 +461,11 @@ def test_the_session_of_any_conversation_continues_on_every_route(
         assert (conversation["session_id"], conversation["message_count"]) == (session, count)
         body = {"session_id": session, "messages": [user_says("More")]}
         saved = http.post("/conversations/messages", json=body).json()
+        answer = http.post("/chat", json={"session_id": session, "message": "And"}).json()
         post_raw(http, {**HELLO, "messages": [user_says("x")]}, **{"X-Recollect-Session": session})
-        assert saved["conversation_id"] == conversation["id"]
+        assert saved["conversation_id"] == answer["conversation_id"] == conversation["id"]
         conversation = http.get(f"/conversations/by-session/{session}").json()
-        assert conversation["message_count"] == count + 3
+        assert conversation["message_count"] == count + 5
     assert http.get("/conversations").json()["total"] == 2
 
 

@@ -144,7 +144,7 @@ def test_an_unknown_field_of_a_body_is_an_error(
 
 
 OPERATION_IDS = """
-addMessage changeConversation checkHealth checkReadiness createCharacter createCompletion
+addMessage changeConversation chat checkHealth checkReadiness createCharacter createCompletion
 createConversation createEmbeddings createKey createMedia createNote createPrompt createResponse
 deleteConversation deleteItem deleteThread endSession exportConversation exportItem findRelated
 followEvents forget getActivity getConversation getConversationBySession getImport getIndex
@@ -172,7 +172,7 @@ def test_the_examples_of_the_reference_are_valid(client: TestClient, key: MakeKe
     credentials = key(("read", "write", "admin"))
     for method, path, operation in operations():
         content = operation.get("requestBody", {}).get("content", {})
-        if "application/json" not in content:
+        if "application/json" not in content or path == "/chat":
             continue
         body = example_of(description(), content["application/json"]["schema"])
         response = client.request(method, address(path), json=body, headers=credentials)

@@ -40,8 +40,8 @@ from recollect.settings import LIMITS
 if TYPE_CHECKING:
     import httpx
 
-_MAX_SESSION_LENGTH = 256
-_PROJECT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_SESSION_LENGTH = 256
+PROJECT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SAVE_SECONDS = 5.0  # how long the end of a response is held back until it is saved
 
 T = TypeVar("T")
@@ -142,6 +142,11 @@ def require_upstream(access: Access) -> Upstream:
     return upstream
 
 
+def no_answer(error: NoAnswer) -> Problem:
+    status, code = (504, "TIMEOUT") if error.is_timeout else (502, "ERROR")
+    return Problem(status, str(error), code=f"UPSTREAM_{code}")
+
+
 # -- recording ---
 
 
@@ -151,12 +156,12 @@ async def record(access: Access, request: Request, path: str) -> Response:
     session = request.headers.get("x-recollect-session")
     if session is not None:
         session = session.strip()
-        if not 1 <= len(session) <= _MAX_SESSION_LENGTH:
+        if not 1 <= len(session) <= MAX_SESSION_LENGTH:
             raise Problem(
-                400, f"X-Recollect-Session must have 1 to {_MAX_SESSION_LENGTH} characters."
+                400, f"X-Recollect-Session must have 1 to {MAX_SESSION_LENGTH} characters."
             )
     project = request.headers.get("x-recollect-namespace", "default")
-    if not _PROJECT.fullmatch(project):
+    if not PROJECT.fullmatch(project):
         raise Problem(
             400, "X-Recollect-Namespace must have 1 to 64 characters: letters, digits, _ and -."
         )
@@ -183,7 +188,7 @@ def begin_recording(
         conversation = request.get("conversation")
         named = as_mapping(request.get("metadata")).get("session_id") or conversation
         named = as_mapping(named).get("id") or named
-        if isinstance(named, str) and 1 <= len(named.strip()) <= _MAX_SESSION_LENGTH:
+        if isinstance(named, str) and 1 <= len(named.strip()) <= MAX_SESSION_LENGTH:
             session = named.strip()
     chat_request = ChatRequest(
         messages_in(request),
@@ -281,8 +286,7 @@ class _Relay(Response):
             )
         except NoAnswer as error:
             metrics.upstream_failures.inc()
-            status, code = (504, "TIMEOUT") if error.is_timeout else (502, "ERROR")
-            raise Problem(status, str(error), code=f"UPSTREAM_{code}") from error
+            raise no_answer(error) from error
         if response.status_code >= 500:
             metrics.upstream_failures.inc()
         if not response.is_success:
