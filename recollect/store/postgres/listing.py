@@ -29,7 +29,7 @@ from recollect.store.postgres.words import (
     words_with_fragment,
 )
 from recollect.store.sql.candidates import COLUMNS, decode_candidates
-from recollect.store.sql.selection import few_documents, resolve_filter
+from recollect.store.sql.selection import few_documents, literal_text, resolve_filter
 from recollect.store.values import Candidate, SubstringMatches
 
 __all__ = [
@@ -128,9 +128,10 @@ def sample(db: Connection, limit: int) -> list[str]:
 
 
 def newest(
-    db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
+    db: Connection, filter: Filter, limit: int, offset: int, by_document: bool = False
 ) -> tuple[list[Candidate], int]:
     """See Store.newest."""
+    filter = resolve_filter(db, filter)
     source, parameters = scan(db, filter)
     if by_document:
         return newest_by_document(db, source, parameters, limit, offset)
@@ -190,9 +191,10 @@ def scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
 
 
 def find_substring(
-    db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool
+    db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
 ) -> SubstringMatches:
     """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
+    text, filter = literal_text(text), resolve_filter(db, filter)
     where, values = scan_conditions(db, filter)
     is_match: str = CONTAINS
     match_value: Any = fold(text)
@@ -212,13 +214,16 @@ def find_substring(
 
 
 def recent(
-    db: Connection, text: str | None, filter: Filter, limit: int, by_words: bool
+    db: Connection, text: str | None, filter: Filter, limit: int, by_words: bool = False
 ) -> list[Candidate]:
     """See Store.recent.
 
     A few matches are collected and sorted. With many matches, a scan from the newest passage soon
     finds enough.
     """
+    filter = resolve_filter(db, filter)
+    if text:
+        text = literal_text(text)
     if text is None:
         return newest_page(db, *scan(db, filter), limit, 0) if limit else []
     documents = documents_with_title(db, text, few_documents(db, filter), by_words)

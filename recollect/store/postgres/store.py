@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from recollect.errors import DamagedLibrary, InvalidInput
 from recollect.language.queries.query_tree import Node
@@ -21,7 +21,7 @@ from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
-from recollect.store.sql.store import SqlStore, TextQueries
+from recollect.store.sql.store import SqlStore
 from recollect.store.values import (
     Appended,
     Candidate,
@@ -59,9 +59,7 @@ _ORPHANED_ROWS = f"""from passage_text t where t.owner = {OWNER} and not exists
   (select from passage p where p.owner = {OWNER} and p.key = t.key)"""
 
 
-class PostgresStore(SqlStore[Connection]):
-    _text: ClassVar[TextQueries] = listing
-
+class PostgresStore(SqlStore[Connection], text=listing):
     def __init__(self, url: str, user: str, read_only: bool = False) -> None:
         self._transactions = Transactions(url, validate_user(user), read_only)
         try:

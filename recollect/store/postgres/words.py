@@ -48,7 +48,9 @@ def delete_unused_words(db: Connection, words: Sequence[str]) -> None:
         )
 
 
-def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
+def variants(
+    db: Connection, words: Sequence[str], language: Language = ENGLISH
+) -> list[tuple[str, ...]]:
     """See Store.variants."""
     if not words:
         return []

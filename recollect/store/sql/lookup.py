@@ -53,15 +53,15 @@ def id_of(db: Database, key: int) -> str | None:
     return id_
 
 
-def passage_key(db: Database, id: str, passage: str) -> int:
+def passage_key(db: Database, document: str, passage: str) -> int:
     """See Store.passage_key."""
     has_id, values = db.has_id(identifier(passage))
     key: int | None = db.get(
         f"select key from passage where {db.own()} and document = ? and {has_id}",
-        (key_of(db, id), *values),
+        (key_of(db, document), *values),
     )
     if key is None:
-        raise missing_passage(id, passage)
+        raise missing_passage(document, passage)
     return key
 
 
@@ -111,6 +111,16 @@ def read(db: Database, key: int) -> Document:
         (key,),
     )
     return replace(read_header(db, key), passages=tuple(decode_passage(row) for row in rows))
+
+
+def read_document(db: Database, id: str) -> Document:
+    """See Store.document."""
+    return read(db, key_of(db, id))
+
+
+def read_header_of(db: Database, id: str) -> Document:
+    """See Store.header."""
+    return read_header(db, key_of(db, id))
 
 
 def read_all(db: Database, ids: Sequence[str]) -> dict[str, Document]:

@@ -72,7 +72,7 @@ def save_document(db: Database, index: TextIndex, document: Document) -> bool:
     return replacement.removed > 0
 
 
-def reset(db: Database, incomplete_only: bool) -> None:
+def reset(db: Database, incomplete_only: bool = False) -> None:
     """See Store.reset_observations."""
     condition = "observed <> 0"
     if incomplete_only:

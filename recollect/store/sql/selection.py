@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from recollect.language.queries.query_tokens import ROLES
+from recollect.language.symbols import without_terminal_codes
 from recollect.language.text import fold
 from recollect.model.kinds import OBSERVATION
 from recollect.model.search import Filter
@@ -182,3 +183,8 @@ def keys_of_kinds(db: Database, kinds: Sequence[str]) -> list[int]:
         (value, MAX_LISTED_DOCUMENTS + 1),
     )
     return [key for (key,) in rows]
+
+
+def literal_text(text: str) -> str:
+    """A text to find. If it is nothing but codes of terminals, which no text has, it stays."""
+    return without_terminal_codes(text) or text

@@ -291,7 +291,9 @@ def largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def facet_names(db: Database, facet: str, text: str, kinds: Sequence[str]) -> list[tuple[str, int]]:
+def facet_names(
+    db: Database, facet: str, text: str = "", kinds: Sequence[str] = (CONVERSATION,)
+) -> list[tuple[str, int]]:
     """See Store.facet_names."""
     counts: Mapping[str, int]
     if facet == "tags":

@@ -10,15 +10,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from functools import partial, wraps
+from types import ModuleType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from recollect.errors import DamagedLibrary, NotFound
-from recollect.language.languages import ENGLISH, Language
-from recollect.language.queries.query_tree import Node, Word
-from recollect.language.symbols import without_terminal_codes
-from recollect.model.documents import Document, Passage, Position, Summary
-from recollect.model.kinds import CONVERSATION
+from recollect.language.queries.query_tree import Node
+from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
 from recollect.model.undo import Change, Edit
@@ -43,25 +41,21 @@ from recollect.store.sql import undo as undo_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.selection import resolve_filter
 from recollect.store.values import (
-    Activity,
     Appended,
     Batch,
     Candidate,
     Closure,
-    Contents,
     Forgotten,
-    ListPosition,
     MatchGroups,
     OnDamage,
     Purge,
     Removal,
     SaveResult,
     Space,
-    SubstringMatches,
     TimedMatches,
-    Unembedded,
 )
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Connection = TypeVar("Connection", bound=Database)
 
@@ -69,36 +63,50 @@ Connection = TypeVar("Connection", bound=Database)
 _COUNTING_SECONDS = 3 * LIMITS.search_seconds
 
 
-class TextQueries(Protocol):
-    """The queries that each engine's module `text` provides, under the same names."""
+def reading(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """A method that calls a function with a connection in a transaction that reads."""
 
-    def variants(
-        self, db: Any, words: Sequence[str], language: Language
-    ) -> list[tuple[str, ...]]: ...
+    @wraps(function)
+    def method(store: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
+        result: T = store._read(lambda db: function(db, *arguments, **options))
+        return result
 
-    def words_containing(self, db: Any, parts: Sequence[str]) -> dict[str, list[str]]: ...
+    return method
 
-    def known_words(self, db: Any, words: Sequence[str]) -> set[str]: ...
 
-    def candidates(self, db: Any, keys: Sequence[int], filter: Filter) -> list[Candidate]: ...
+def searching(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """The same for a method with the time limit of a search."""
 
-    def previous_passages(self, db: Any, keys: Sequence[int]) -> list[Candidate]: ...
+    @wraps(function)
+    def method(store: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
+        result: T = store._search(lambda db: function(db, *arguments, **options))
+        return result
 
-    def find_substring(
-        self, db: Any, text: str, filter: Filter, limit: int, offset: int, by_document: bool
-    ) -> SubstringMatches: ...
+    return method
 
-    def newest(
-        self, db: Any, filter: Filter, limit: int, offset: int, by_document: bool
-    ) -> tuple[list[Candidate], int]: ...
 
-    def recent(
-        self, db: Any, text: str | None, filter: Filter, limit: int, by_words: bool
-    ) -> list[Candidate]: ...
+def writing(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """The same for a transaction that writes, but does not change the text index."""
+
+    @wraps(function)
+    def method(store: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
+        result: T = store._write(lambda db: function(db, *arguments, **options))
+        return result
+
+    return method
+
+
+TEXT_QUERIES = (
+    *("variants", "words_containing", "known_words", "candidates", "previous_passages"),
+    *("find_substring", "newest", "recent"),
+)
+"""The methods that each engine has as functions of its module `text`, under the same names."""
 
 
 class SqlStore(Store, Generic[Connection]):
-    _text: ClassVar[TextQueries]
+    def __init_subclass__(cls, text: ModuleType) -> None:
+        for name in TEXT_QUERIES:
+            setattr(cls, name, searching(getattr(text, name)))
 
     # -- what an engine provides ---
 
@@ -256,41 +264,25 @@ class SqlStore(Store, Generic[Connection]):
 
         return self._delete_text(work)
 
-    def document(self, id: str) -> Document:
-        return self._read(lambda db: lookup.read(db, lookup.key_of(db, id)))
+    document = reading(lookup.read_document)
+    documents = reading(lookup.read_all)
+    header = reading(lookup.read_header_of)
+    summary = reading(lookup.summary)
+    summaries = searching(lookup.summaries)
+    summaries_after = searching(lookup.summaries_after)
+    list_position = reading(lookup.list_position)
+    ids_with_prefix = reading(lookup.ids_with_prefix)
+    find_id = reading(lookup.find_id)
+    documents_containing = reading(lookup.documents_containing)
+    is_linear = reading(lookup.is_linear)
+    positions = reading(lookup.positions)
+    passage_page = reading(lookup.passage_page)
+    passage_key = searching(lookup.passage_key)
+    passages_by_key = reading(lookup.passages_by_key)
+    change_times = reading(matches.change_times)
 
-    def documents(self, ids: Sequence[str]) -> dict[str, Document]:
-        return self._read(lambda db: lookup.read_all(db, ids))
-
-    def header(self, id: str) -> Document:
-        return self._read(lambda db: lookup.read_header(db, lookup.key_of(db, id)))
-
-    def summary(self, id: str) -> Summary:
-        return self._read(lambda db: lookup.summary(db, id))
-
-    def summaries(
-        self, filter: Filter, search: str, limit: int, offset: int
-    ) -> tuple[list[Summary], int]:
-        return self._search(lambda db: lookup.summaries(db, filter, search, limit, offset))
-
-    def list_position(self, id: str, filter: Filter, search: str) -> int | None:
-        return self._read(lambda db: lookup.list_position(db, id, filter, search))
-
-    def summaries_after(
-        self, filter: Filter, search: str, limit: int, order: str, after: ListPosition
-    ) -> tuple[list[Summary], ListPosition | None]:
-        return self._search(
-            lambda db: lookup.summaries_after(db, filter, search, limit, order, after)
-        )
-
-    def ids_with_prefix(self, prefix: str, limit: int, document: str | None = None) -> list[str]:
-        return self._read(lambda db: lookup.ids_with_prefix(db, prefix, limit, document))
-
-    def find_id(self, source: str, source_id: str) -> str | None:
-        return self._read(lambda db: lookup.find_id(db, source, source_id))
-
-    def documents_containing(self, source: str, passages: Sequence[str]) -> list[tuple[str, str]]:
-        return self._read(lambda db: lookup.documents_containing(db, source, passages))
+    def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
+        return self._search(lambda db: db.human_only(keys))
 
     def iter_documents(
         self, filter: Filter, on_damage: OnDamage | None = None
@@ -314,27 +306,6 @@ class SqlStore(Store, Generic[Connection]):
         except DamagedLibrary:
             return f"row {key}"
 
-    def is_linear(self, id: str) -> bool:
-        return self._read(lambda db: lookup.is_linear(db, id))
-
-    def positions(self, id: str) -> list[Position]:
-        return self._read(lambda db: lookup.positions(db, id))
-
-    def passage_page(self, id: str, position: int, limit: int) -> tuple[list[Passage], int]:
-        return self._read(lambda db: lookup.passage_page(db, id, position, limit))
-
-    def passage_key(self, document: str, passage: str) -> int:
-        return self._search(lambda db: lookup.passage_key(db, document, passage))
-
-    def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
-        return self._read(lambda db: lookup.passages_by_key(db, keys))
-
-    def human_only(self, keys: Sequence[int] | None = None) -> dict[int, str]:
-        return self._search(lambda db: db.human_only(keys))
-
-    def change_times(self, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
-        return self._read(lambda db: matches.change_times(db, keys))
-
     # -- changes that can be undone ---
 
     def edit(self, document: str, edit: Edit, until: datetime | None = None) -> Change | None:
@@ -352,8 +323,7 @@ class SqlStore(Store, Generic[Connection]):
     def trash(self, document: str, until: datetime) -> Change:
         return self._delete_text(lambda db, index: undo_sql.trash(db, document, until, index))
 
-    def undo_log(self) -> list[Change]:
-        return self._read(lambda db: undo_sql.undo_log(db, datetime.now(UTC)))
+    undo_log = reading(undo_sql.undo_log)
 
     def revert(self, number: int) -> Change:
         return self._delete_text(lambda db, index: undo_sql.revert(db, number, index))
@@ -375,8 +345,8 @@ class SqlStore(Store, Generic[Connection]):
 
     # -- observations ---
 
-    def unobserved(self, limit: int) -> tuple[list[tuple[str, int]], int]:
-        return self._read(lambda db: observation_sql.unobserved(db, limit))
+    unobserved = reading(observation_sql.unobserved)
+    reset_observations = writing(observation_sql.reset)
 
     def save_observations(
         self,
@@ -395,69 +365,16 @@ class SqlStore(Store, Generic[Connection]):
 
         self._purge_if(self._write_text(work))
 
-    def reset_observations(self, incomplete_only: bool = False) -> None:
-        self._write(lambda db: observation_sql.reset(db, incomplete_only))
-
     # -- search by words, substrings and filters ---
 
-    def title_matches(self, words: Sequence[Word]) -> list[int]:
-        return self._search(lambda db: lookup.title_matches(db, words))
-
-    def authors(self, limit: int) -> list[str]:
-        return self._search(lambda db: selection.authors(db, limit))
-
-    def variants(self, words: Sequence[str], language: Language = ENGLISH) -> list[tuple[str, ...]]:
-        return self._search(lambda db: self._text.variants(db, words, language))
-
-    def words_containing(self, parts: Sequence[str]) -> dict[str, list[str]]:
-        return self._search(lambda db: self._text.words_containing(db, parts))
-
-    def known_words(self, words: Sequence[str]) -> set[str]:
-        return self._search(lambda db: self._text.known_words(db, words))
+    title_matches = searching(lookup.title_matches)
+    authors = searching(selection.authors)
 
     def has_match(self, node: Node, filter: Filter) -> bool:
         return bool(self.match(node, filter, 1))
 
-    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._search(lambda db: self._text.candidates(db, keys, filter))
-
     def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
-        def work(db: Connection) -> list[Candidate]:
-            keys = lookup.passage_keys(db, ids)
-            return self._text.candidates(db, keys, filter)
-
-        return self._search(work)
-
-    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        return self._search(lambda db: self._text.previous_passages(db, keys))
-
-    def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> SubstringMatches:
-        literal = _literal(text)
-
-        def work(db: Connection) -> SubstringMatches:
-            resolved_filter = resolve_filter(db, filter)
-            return self._text.find_substring(
-                db, literal, resolved_filter, limit, offset, by_document
-            )
-
-        return self._search(work)
-
-    def newest(
-        self, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> tuple[list[Candidate], int]:
-        return self._search(
-            lambda db: self._text.newest(db, resolve_filter(db, filter), limit, offset, by_document)
-        )
-
-    def recent(
-        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
-    ) -> list[Candidate]:
-        literal = _literal(text) if text else text
-        return self._search(
-            lambda db: self._text.recent(db, literal, resolve_filter(db, filter), limit, by_words)
-        )
+        return self.candidates(self._search(lambda db: lookup.passage_keys(db, ids)), filter)
 
     def match_groups(
         self, node: Node | None, filter: Filter, keys: Sequence[int] | None = None
@@ -488,13 +405,8 @@ class SqlStore(Store, Generic[Connection]):
 
     # -- search by meaning ---
 
-    def spaces(self) -> list[Space]:
-        return self._read(space_sql.all_spaces)
-
-    def add_space(
-        self, name: str, version: str, dimensions: int, model_state: bytes | None
-    ) -> Space:
-        return self._write(lambda db: space_sql.add(db, name, version, dimensions, model_state))
+    spaces = reading(space_sql.all_spaces)
+    add_space = writing(space_sql.add)
 
     def drop_space(self, space: Space) -> None:
         self._write(lambda db: space_sql.drop(db, space))
@@ -506,14 +418,9 @@ class SqlStore(Store, Generic[Connection]):
         while more:
             more = self._write(space_sql.clear_dropped)
 
-    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-        return self._read(lambda db: space_sql.unembedded(db, space, limit))
-
-    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
-        return self._read(lambda db: space_sql.vectorless(db, space, after, limit))
-
-    def queue(self, space: Space, passages: Sequence[int]) -> None:
-        self._write(lambda db: space_sql.queue(db, space, passages))
+    unembedded = reading(space_sql.unembedded)
+    vectorless = reading(space_sql.vectorless)
+    queue = writing(space_sql.queue)
 
     def update_space(
         self, space: Space, ready: bool = False, noise_floor: float | None = None, size: int = 0
@@ -528,16 +435,13 @@ class SqlStore(Store, Generic[Connection]):
 
     # -- imports ---
 
-    def start_import(self, path: str, job: str = "") -> Receipt:
-        return self._write(lambda db: receipt_sql.start_import(db, path, job))
+    start_import = writing(receipt_sql.start_import)
+    receipts = reading(receipt_sql.all_receipts)
 
     def update_receipt(self, receipt: Receipt, has_ended: bool = True) -> None:
         self._write(lambda db: receipt_sql.update_receipt(db, receipt))
         if has_ended:
             self._complete_vocabulary()
-
-    def receipts(self) -> list[Receipt]:
-        return self._read(receipt_sql.all_receipts)
 
     def undo_import(self, receipt: int) -> Receipt:
         def work(db: Connection, index: TextIndex) -> Receipt:
@@ -549,8 +453,7 @@ class SqlStore(Store, Generic[Connection]):
 
     # -- moving a library ---
 
-    def export_batches(self, receive: Callable[[Batch], None] | None = None) -> Contents:
-        return self._read(lambda db: transfer.export_batches(db, receive))
+    export_batches = reading(transfer.export_batches)
 
     def import_batch(self, batch: Batch) -> None:
         self.join_move()
@@ -563,8 +466,7 @@ class SqlStore(Store, Generic[Connection]):
         if batch.is_last:
             self._complete_vocabulary()
 
-    def closure(self) -> Closure | None:
-        return self._read(transfer.closure)
+    closure = reading(transfer.closure)
 
     def set_closure(self, reason: Closure | None) -> None:
         def work(db: Connection) -> None:
@@ -576,11 +478,8 @@ class SqlStore(Store, Generic[Connection]):
         self._write(work)
         self.purge()
 
-    def get_marker(self, name: str) -> int | None:
-        return self._read(lambda db: database.get_marker(db, name))
-
-    def set_marker(self, name: str, number: int | None) -> None:
-        self._write(lambda db: database.set_marker(db, name, number))
+    get_marker = reading(database.get_marker)
+    set_marker = writing(database.set_marker)
 
     # -- the library as a whole ---
 
@@ -590,19 +489,9 @@ class SqlStore(Store, Generic[Connection]):
     def release_snapshot(self) -> None:
         pass
 
-    def facet_names(
-        self, facet: str, text: str = "", kinds: Sequence[str] = (CONVERSATION,)
-    ) -> list[tuple[str, int]]:
-        return self._read(lambda db: statistics.facet_names(db, facet, text, kinds))
-
-    def activity(self) -> Activity:
-        return self._read(statistics.activity)
+    facet_names = reading(statistics.facet_names)
+    activity = reading(statistics.activity)
 
 
 def has_removed_text(results: Sequence[SaveResult]) -> bool:
     return any(result.removed for result in results)
-
-
-def _literal(text: str) -> str:
-    """A text to find. If it is nothing but codes of terminals, which no text has, it stays."""
-    return without_terminal_codes(text) or text

@@ -176,11 +176,11 @@ def log(db: Database, action: str, document: Document, state: Json, until: datet
     return Change(number, action, document.id, document.title, now, until)
 
 
-def undo_log(db: Database, now: datetime) -> list[Change]:
+def undo_log(db: Database) -> list[Change]:
     """See Store.undo_log."""
     rows = db.rows(
         f"select {_COLUMNS} from undo where {db.own()} and expires_at > ? order by number desc",
-        (micros(now),),
+        (micros(datetime.now(UTC)),),
     )
     return [decode(row) for row in rows]
 

@@ -16,7 +16,7 @@ from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.candidates import COLUMNS, decode_columns
 from recollect.store.sql.matches import newest_of_documents
-from recollect.store.sql.selection import few_documents, resolve_filter
+from recollect.store.sql.selection import few_documents, literal_text, resolve_filter
 from recollect.store.sqlite.compression import unpack_ids
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions
@@ -105,7 +105,9 @@ def sample(db: Connection, limit: int) -> Iterator[str]:
 # -- words ---
 
 
-def variants(db: Connection, words: Sequence[str], language: Language) -> list[tuple[str, ...]]:
+def variants(
+    db: Connection, words: Sequence[str], language: Language = ENGLISH
+) -> list[tuple[str, ...]]:
     """See Store.variants."""
     return [(word, *sorted(_related_words(db, word, language) - {word})) for word in words]
 
@@ -118,13 +120,13 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
     }
 
 
-def _related_words(db: Connection, word: str, language: Language) -> set[str]:
+def _related_words(db: Connection, word: str, language: Language = ENGLISH) -> set[str]:
     """The words with the same stem."""
     key = ("related words", word, language)
     return db.memoize(key, lambda: find_related_words(db, word, language))
 
 
-def find_related_words(db: Connection, word: str, language: Language) -> set[str]:
+def find_related_words(db: Connection, word: str, language: Language = ENGLISH) -> set[str]:
     if language is ENGLISH:
         terms = terms_with_stem(db, word)
     else:
@@ -182,7 +184,7 @@ def terms_with_stem(db: Connection, word: str) -> set[str]:
     return {term for (term,) in rows}
 
 
-def terms_of_language(db: Connection, word: str, language: Language) -> set[str]:
+def terms_of_language(db: Connection, word: str, language: Language = ENGLISH) -> set[str]:
     """The terms that may have the same stem in this language."""
     words, prefixes = related_words(word, language)
     members, value = db.in_list(sorted(words))
@@ -204,9 +206,10 @@ def find_substring(
     filter: Filter,
     limit: int,
     offset: int,
-    by_document: bool,
+    by_document: bool = False,
 ) -> SubstringMatches:
     """See Store.find_substring. If the text is frequent, this is a scan."""
+    text, filter = literal_text(text), resolve_filter(db, filter)
     documents = few_documents(db, filter)
     if not by_document and (documents is None or not are_short(db, documents)):
         matches = passages_with_word_part(db, text)
@@ -322,9 +325,10 @@ def indexed_matches(
 
 
 def newest(
-    db: Connection, filter: Filter, limit: int, offset: int, by_document: bool
+    db: Connection, filter: Filter, limit: int, offset: int, by_document: bool = False
 ) -> tuple[list[Candidate], int]:
     """See Store.newest."""
+    filter = resolve_filter(db, filter)
     documents = few_documents(db, filter)
     if by_document:
         keys = db.memoize(
@@ -348,9 +352,12 @@ def recent(
     text: str | None,
     filter: Filter,
     limit: int,
-    by_words: bool,
+    by_words: bool = False,
 ) -> list[Candidate]:
     """See Store.recent."""
+    filter = resolve_filter(db, filter)
+    if text:
+        text = literal_text(text)
     documents = few_documents(db, filter)
     if text is not None and not by_words:
         titled = list(documents_titled(db, text, documents))

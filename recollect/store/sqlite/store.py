@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -20,7 +20,7 @@ from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import few_documents, resolve_filter
-from recollect.store.sql.store import SqlStore, TextQueries
+from recollect.store.sql.store import SqlStore
 from recollect.store.sqlite import fts, passages, sealing, text_index, verification
 from recollect.store.sqlite.connection import Connection, connect
 from recollect.store.sqlite.database_errors import (
@@ -56,9 +56,7 @@ _MAX_COUNTED_MATCHES = 20_000
 _PASSAGES_PER_REBUILD_BATCH = 5_000
 
 
-class SqliteStore(SqlStore[Connection]):
-    _text: ClassVar[TextQueries] = passages
-
+class SqliteStore(SqlStore[Connection], text=passages):
     def __init__(self, path: Path, read_only: bool = False) -> None:
         """Open a library, and create it if it does not exist. With `read_only`, do neither."""
         self._connections = Connections(path, why_read_only(path, read_only))
