@@ -90,12 +90,11 @@ def test_tools_are_listed_in_the_order_of_their_definitions() -> None:
         ({}, "conversation_search", "conversation.search", "history"),
         ({"tools": ["notes_search"]}, "notes_search", "notes.search", "notes"),
         ({"tools": ["notes_search"], "names": "dotted"}, "notes.search", "notes_search", "notes"),
-        ({"prefix": "my_"}, "my_conversation_search", "my_conversation.search", "notes_search"),
         (
-            {"prefix": "my_", "rename": {"conversation.search": "find"}},
+            {"rename": {"conversation.search": "my_find"}},
             "my_find",
             "my.find",
-            "my_conversation_search",
+            "conversation_search",
         ),
     ],
 )
@@ -135,8 +134,7 @@ def test_the_argument_that_gemini_adds_is_ignored(context: Context) -> None:
             {"rename": {"conversation_search": "msg.search"}, "names": "dotted"},
             "two tools would be called 'msg_search'",
         ),
-        ({"prefix": "a b"}, "is not a valid tool name"),
-        ({"prefix": "x" * 60}, "is not a valid tool name"),
+        ({"rename": {"conversation_search": "x" * 65}}, "is not a valid tool name"),
     ],
 )
 def test_invalid_options_are_explained(options: dict[str, Any], reason: str) -> None:
@@ -168,13 +166,13 @@ def test_every_call_counts_against_the_rate_limit_and_says_so_in_the_words_of_it
             raise TooManyCalls(9)
 
     context.admit = admit  # type: ignore[method-assign]
-    catalog = Catalog(prefix="my_")
-    assert isinstance(catalog.call("my_msg_search", context, {"query": "walrus"}), Answer)
-    catalog.call("my_recall_note", context, {"title": "t", "text": "x"})
+    catalog = Catalog()
+    assert isinstance(catalog.call("msg_search", context, {"query": "walrus"}), Answer)
+    catalog.call("recall_note", context, {"title": "t", "text": "x"})
     for name, text in (
-        ("my_msg_search", '{"error": "Too many calls. Try again in 9 seconds."}'),
-        ("my_recall_recent", "Too many calls. Try again in 9 seconds."),
-        ("my_conversation_search", "Error: Too many calls. Try again in 9 seconds."),
+        ("msg_search", '{"error": "Too many calls. Try again in 9 seconds."}'),
+        ("recall_recent", "Too many calls. Try again in 9 seconds."),
+        ("conversation_search", "Error: Too many calls. Try again in 9 seconds."),
     ):
         with pytest.raises(ToolError, match=re.escape(text)):
             catalog.call(name, context, {"query": "walrus"} if "search" in name else {})
@@ -185,9 +183,9 @@ def test_every_call_counts_against_the_rate_limit_and_says_so_in_the_words_of_it
 
 
 def test_a_variant_is_created_once_and_never_offers_more() -> None:
-    catalog = Catalog("bus", prefix="my_")
+    catalog = Catalog("bus")
     read_only = catalog.variant(read_only=True)
-    assert "my_msg_post" in names(catalog) and "my_msg_post" not in names(read_only)
+    assert "msg_post" in names(catalog) and "msg_post" not in names(read_only)
     assert catalog.variant(read_only=True) is read_only
     assert read_only.variant(read_only=False) is read_only
     empty = catalog.variant(allowed=["other"])

@@ -141,14 +141,10 @@ def test_notifications_and_responses_are_accepted_without_an_answer(ann: HttpUse
 def test_a_session_keeps_what_initialize_negotiated(web: Web, probe: Probe) -> None:
     ann = web.new_user()
     ann.start_session(client="my-client", version="2025-03-26")
-    batch = ann.post([message("ping", 1), message("ping", 2)]).json()
-    assert [answer["id"] for answer in batch] == [1, 2]
-    assert ann.post([notification("notifications/x")]).status_code == 202
     ann.post(call())
     assert (probe.contexts[-1].client, probe.contexts[-1].agent) == ("my-client", False)
     bob = web.new_user(agent=True)
     bob.start_session()
-    assert bob.post([message("ping", 1)]).status_code == 400
     bob.post(call())
     assert probe.contexts[-1].agent
 
@@ -257,7 +253,7 @@ def test_an_unknown_protocol_version_is_an_error(ann: HttpUser, version: str) ->
 def test_other_http_methods_get_405(ann: HttpUser) -> None:
     for method in ("GET", "PUT", "PATCH"):
         assert is_problem(ann.send(method), 405)
-    assert ann.send("OPTIONS").headers["allow"] == "POST, DELETE, OPTIONS"
+    assert ann.send("OPTIONS").headers["allow"] == "POST, DELETE"
 
 
 # -- the stateless protocol ---
@@ -725,18 +721,12 @@ def limited_web(tmp_path: Path) -> Iterator[Web]:
     world.service.close()
 
 
-def test_calls_are_limited_per_user_and_tool(limited_web: Web, probe: Probe) -> None:
+def test_requests_are_limited_per_user(limited_web: Web, probe: Probe) -> None:
     ann = limited_web.new_user()
-    batch = [call(request_id=number) for number in range(6)]
-    batch_answers = ann.post(batch, mcp_protocol_version="2025-03-26").json()
-    assert [a["result"]["isError"] for a in batch_answers] == [False] * 4 + [True] * 2
-    answer = ann.ask(call())  # SDKs throw other errors, and the model does not see them
-    assert answer.json()["result"]["isError"]
-    assert "Too many calls. Try again in " in text_of(answer.json())
-    assert ann.ask(call("msg_search", query="x")).status_code == 200, "each tool has its own limit"
-    assert limited_web.new_user().ask(call()).status_code == 200, "and each user"
-    ann.ask(message("tools/list"))
-    assert is_problem(ann.ask(message("tools/list")), 429), "requests count, too"
+    for _ in range(4):
+        assert not ann.ask(call()).json()["result"]["isError"]
+    assert is_problem(ann.ask(message("tools/list")), 429)
+    assert limited_web.new_user().ask(call()).status_code == 200
 
 
 def test_concurrent_calls_are_limited(

@@ -284,8 +284,6 @@ def server_of(app: Starlette) -> CallServer:
 
 
 def is_search(message: Any) -> bool:
-    """Whether one of the called tools searches. Searches take turns."""
-    if isinstance(message, list):
-        return any(map(is_search, message))
+    """Whether the called tool searches. Searches take turns."""
     name = params_of(message).get("name")
     return isinstance(name, str) and name.endswith("search")

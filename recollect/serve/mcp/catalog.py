@@ -35,7 +35,6 @@ class Catalog:
         tools: Sequence[str] | None = None,
         read_only: bool = False,
         names: str = "underscore",
-        prefix: str = "",
         rename: Mapping[str, str] | None = None,
         allowed: Collection[str] | None = None,
     ) -> None:
@@ -49,7 +48,6 @@ class Catalog:
             "tools": None if tools is None else tuple(tools),
             "read_only": read_only,
             "names": names,
-            "prefix": prefix,
             "rename": tuple((rename or {}).items()),
             "allowed": None if allowed is None else frozenset(allowed),
         }
@@ -69,7 +67,7 @@ class Catalog:
             listed = list(first.values())
         self._listed = frozenset(listed)
         offered = [*listed, *(tool for tool in unlisted if tool not in self._listed)]
-        self._tools = name_tools(offered, names, prefix, rename or {})
+        self._tools = name_tools(offered, names, rename or {})
         self._by_underscore = {with_underscores(name): tool for name, tool in self._tools.items()}
 
     def _permitted(self, tools: Iterable[Tool]) -> list[Tool]:
@@ -195,9 +193,7 @@ def resolve(name: str, requested: set[str]) -> Tool:
 # -- names ---
 
 
-def name_tools(
-    tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]
-) -> dict[str, Tool]:
+def name_tools(tools: list[Tool], names: str, rename: Mapping[str, str]) -> dict[str, Tool]:
     if names not in NAMES:
         raise ValueError(f"there are no {names!r} names; names: {', '.join(NAMES)}")
     rename = {with_underscores(tool): name for tool, name in rename.items()}
@@ -205,10 +201,8 @@ def name_tools(
     tools_by_name: dict[str, Tool] = {}
     spellings: set[str] = set()
     for tool in tools:
-        own_name = tool.name
-        if names == "dotted" and tool.dotted is not None:
-            own_name = tool.dotted
-        name = prefix + rename.get(tool.name, own_name)
+        own_name = (tool.dotted if names == "dotted" else None) or tool.name
+        name = rename.get(tool.name, own_name)
         if not 0 < len(name) <= MAX_NAME_LENGTH or not _CHARACTERS[names].issuperset(name):
             raise ValueError(
                 f"{name!r} is not a valid tool name: "

@@ -6,9 +6,6 @@ and capabilities in `_meta`, and results say that they are complete, how long cl
 them, and which server produced them. Handshake-era requests are answered even before `initialize`,
 because nothing here depends on it.
 
-JSON-RPC batches exist only in 2025-03-26, so they are accepted only once that version has been
-negotiated.
-
 The context that comes with a message decides what tools and resources may see (see `context`);
 nothing in the message can change it.
 """
@@ -47,8 +44,6 @@ if TYPE_CHECKING:
 
 HANDSHAKE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 STATELESS_VERSIONS = ("2026-07-28",)
-BATCH_VERSION = "2025-03-26"
-MAX_BATCH = 100
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
@@ -94,7 +89,6 @@ CACHEABLE: Object = {"ttlMs": 300_000, "cacheScope": "private"}
 NOT_CACHEABLE: Object = {"ttlMs": 0, "cacheScope": "private"}
 OPENAI_CLIENT = "openai-mcp"
 """OpenAI's client. In the handshake era it gets the `research` profile by default."""
-TOOLS_PER_PAGE = 100
 RESOURCES_PER_PAGE = 50
 MAX_CLIENT_LENGTH = 200
 SLOW_METHODS = frozenset(("tools/call", "resources/list", "resources/read"))
@@ -114,9 +108,7 @@ class Request:
 
     def cache_hints(self, hints: Object) -> Object:
         """Cache hints for the result; the handshake era has none."""
-        if self.is_stateless:
-            return hints
-        return {}
+        return hints if self.is_stateless else {}
 
 
 class Dispatcher:
@@ -137,49 +129,31 @@ class Dispatcher:
         self.config: Json = None
         """The client's preferences from `initialize`, not yet validated."""
 
-    def handle(self, message: Json, context: Context | None = None) -> Json | None:
-        """Answer a message or a batch. Returns None if no answer is due."""
-        context = context or Context()
-        if not isinstance(message, list):
-            return self._handle_message(message, context)
-        problem = ""
-        if self.version != BATCH_VERSION:
-            problem = "This protocol version does not support batches"
-        elif not 0 < len(message) <= MAX_BATCH:
-            problem = f"A batch must have 1 to {MAX_BATCH} messages"
-        if problem:
-            return error_response(None, RpcError(INVALID_REQUEST, problem))
-        answers = [self._handle_message(part, context) for part in message]
-        return [answer for answer in answers if answer is not None] or None
-
-    def _handle_message(self, message: Json, context: Context) -> Json | None:
+    def handle(self, message: Json, context: Context | None = None) -> Object | None:
+        """Answer a message. Returns None if no answer is due."""
         if needs_no_answer(message):
             return None
         request_id = request_id_of(message)
         try:
             method, params = parse_request(message)
-            result = self._result(method, params, context)
+            result = self._result(method, params, context or Context())
         except RpcError as error:
             return error_response(request_id, error)
         return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
     def _result(self, method: str, params: Object, context: Context) -> Object:
         meta = meta_of(params)
-        methods = self.HANDSHAKE_METHODS
-        client = self.client
+        methods, client = self.HANDSHAKE_METHODS, self.client
         stateless = is_stateless(method, params)
         if stateless:
             check_envelope(meta)
-            methods = self.STATELESS_METHODS
-            client = client_name(meta.get(CLIENT_INFO_KEY))
+            methods, client = self.STATELESS_METHODS, client_name(meta.get(CLIENT_INFO_KEY))
         handler = methods.get(method)
         if handler is None:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:100]}")
-        progress_token = meta.get("progressToken")
-        if not is_id(progress_token):
-            progress_token = None
-        request = Request(params, context.for_request(progress_token, client), stateless)
-        result = handler(self, request)
+        token = meta.get("progressToken")
+        context = context.for_request(token if is_id(token) else None, client)
+        result = handler(self, Request(params, context, stateless))
         if stateless:
             result |= {"resultType": "complete", "_meta": {SERVER_INFO_KEY: SERVER_INFO}}
         return result
@@ -204,16 +178,17 @@ class Dispatcher:
         return {**self._introduction(), "supportedVersions": [*STATELESS_VERSIONS], **CACHEABLE}
 
     def _introduction(self) -> Object:
+        toolsets = self.catalog.toolsets
         capabilities: Object = {"tools": {}}
         if self._offers_conversations():
             capabilities |= {"resources": {}, "prompts": {}}
         instructions = INSTRUCTIONS
-        if "recall" in self.catalog.toolsets:
+        if "recall" in toolsets:
             names = {name: self.catalog.name_of(name) for name in ("recall_search", "recall_read")}
             instructions = RECALL_INSTRUCTIONS.format(**names)
-        if "bus" in self.catalog.toolsets:
+        if "bus" in toolsets:
             instructions += BUS_INSTRUCTIONS
-        if self._offers_everything() and "recall" not in self.catalog.toolsets:
+        if self._offers_everything() and "recall" not in toolsets:
             instructions += KNOWLEDGE_INSTRUCTIONS
         return {"capabilities": capabilities, "instructions": instructions}
 
@@ -238,13 +213,8 @@ class Dispatcher:
     # -- tools ---
 
     def list_tools(self, request: Request) -> Object:
-        tools = self.catalog.listing()
-        start = page_start(request.params, TOOLS_PER_PAGE, len(tools) - 1)
-        return {
-            "tools": tools[start : start + TOOLS_PER_PAGE],
-            **request.cache_hints(CACHEABLE),
-            **next_page(start, TOOLS_PER_PAGE, len(tools)),
-        }
+        check_no_cursor(request.params)
+        return {"tools": self.catalog.listing(), **request.cache_hints(CACHEABLE)}
 
     def call_tool(self, request: Request) -> Object:
         name = request.params.get("name")
@@ -281,20 +251,25 @@ class Dispatcher:
     def list_resources(self, request: Request) -> Object:
         from recollect.serve.mcp.resources import list_resources
 
-        start = page_start(request.params, RESOURCES_PER_PAGE, None)
+        start = 0
+        cursor = request.params.get("cursor")
+        if cursor is not None:
+            if isinstance(cursor, str) and cursor.isascii() and cursor.isdecimal():
+                start = int(cursor[:8])
+            if start == 0 or start % RESOURCES_PER_PAGE:
+                raise RpcError(INVALID_PARAMS, "Invalid params: unknown 'cursor'")
         arguments = (start, RESOURCES_PER_PAGE, self._offers_everything())
         page, total = self._read_library(request, list_resources, *arguments)
-        return {
-            "resources": page,
-            **next_page(start, RESOURCES_PER_PAGE, total),
-            **request.cache_hints(NOT_CACHEABLE),
-        }
+        result = {"resources": page, **request.cache_hints(NOT_CACHEABLE)}
+        if start + RESOURCES_PER_PAGE < total:
+            result["nextCursor"] = str(start + RESOURCES_PER_PAGE)
+        return result
 
     def list_resource_templates(self, request: Request) -> Object:
         from recollect.serve.mcp import resources
 
         self._require_conversations("resources/templates/list")
-        page_start(request.params, 1, 0)
+        check_no_cursor(request.params)
         templates = [resources.CONVERSATION_TEMPLATE]
         if self._offers_everything():
             templates += resources.ITEM_TEMPLATES
@@ -340,7 +315,7 @@ class Dispatcher:
 
     def list_prompts(self, request: Request) -> Object:
         self._require_conversations("prompts/list")
-        page_start(request.params, 1, 0)
+        check_no_cursor(request.params)
         return {"prompts": [RECALL_PROMPT], **request.cache_hints(CACHEABLE)}
 
     def get_prompt(self, request: Request) -> Object:
@@ -393,10 +368,12 @@ def client_name(info: Json) -> str:
 
 
 def is_slow(message: Json) -> bool:
-    """Whether answering a message may take long: it uses the library, or it is a batch."""
-    if isinstance(message, dict):
-        return message.get("method") in SLOW_METHODS and is_id(message.get("id"))
-    return isinstance(message, list)
+    """Whether answering a message may take long: it uses the library."""
+    return (
+        isinstance(message, dict)
+        and message.get("method") in SLOW_METHODS
+        and is_id(message.get("id"))
+    )
 
 
 def check_envelope(meta: Object) -> None:
@@ -418,23 +395,10 @@ def unsupported_version(version: str) -> RpcError:
     return RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", data=data)
 
 
-def page_start(params: Object, size: int, last: int | None) -> int:
-    """The offset in the request's cursor. Raises RpcError if we cannot have issued that cursor."""
-    cursor = params.get("cursor")
-    if cursor is None:
-        return 0
-    start = 0
-    if isinstance(cursor, str) and cursor.isascii() and cursor.isdecimal() and len(cursor) < 8:
-        start = int(cursor)
-    if start == 0 or start % size or (last is not None and start > last):
+def check_no_cursor(params: Object) -> None:
+    """Raise RpcError for a cursor in a list that has one page."""
+    if params.get("cursor") is not None:
         raise RpcError(INVALID_PARAMS, "Invalid params: unknown 'cursor'")
-    return start
-
-
-def next_page(start: int, size: int, total: int) -> Object:
-    if start + size < total:
-        return {"nextCursor": str(start + size)}
-    return {}
 
 
 def log_exception(message: str) -> None:

@@ -83,12 +83,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": NAMES[0],
         "help": "how tool names are spelled (default: underscore)",
     },
-    "--tool-prefix": {
-        "dest": "prefix",
-        "metavar": "PREFIX",
-        "default": "",
-        "help": "put PREFIX before every tool name",
-    },
     "--rename": {
         "metavar": "TOOL=NAME",
         "action": "append",
@@ -130,7 +124,7 @@ def parse_quickly(argv: list[str]) -> dict[str, Any] | None:
 
     Returns None if argparse must decide: for help, errors, and values that look like options.
     """
-    names = {flag: o.get("dest") or flag[2:].replace("-", "_") for flag, o in OPTIONS.items()}
+    names = {flag: flag[2:].replace("-", "_") for flag in OPTIONS}
     values: dict[str, Any] = {names[flag]: o.get("default") for flag, o in OPTIONS.items()}
     words = iter(argv)
     for word in words:
@@ -259,10 +253,10 @@ class Connection:
             if len(self._calls) >= MAX_CALLS:
                 problem = "Too many concurrent calls: wait for an answer first"
                 raise RpcError(TOO_BUSY, problem, request_id=call.id)
-            if call.key in self._calls:
+            if call.id in self._calls:
                 problem = "Invalid request: this 'id' is in use"
                 raise RpcError(INVALID_REQUEST, problem, request_id=call.id)
-            self._calls[call.key] = call
+            self._calls[call.id] = call
             self._queue.append(call)
             if self._idle < len(self._queue) and self._workers < WORKERS:
                 self._workers += 1
@@ -294,7 +288,7 @@ class Connection:
             with self._changed:
                 self._running -= 1
                 if self._is_pending(call):
-                    del self._calls[call.key]
+                    del self._calls[call.id]
                 self._changed.notify_all()
 
     def _notifier(self, call: _Call) -> Notify:
@@ -305,16 +299,15 @@ class Connection:
         return notify
 
     def _is_pending(self, call: _Call) -> bool:
-        return self._calls.get(call.key) is call
+        return self._calls.get(call.id) is call
 
 
 class _Call:
-    """A message for a worker. Its key is its id; a batch has none and is its own key."""
+    """A message for a worker."""
 
     def __init__(self, message: Any) -> None:
         self.message = message
-        self.id = message["id"] if isinstance(message, dict) else None
-        self.key: Any = self if self.id is None else self.id
+        self.id = message["id"]
         self.context: Context | None = None
 
 

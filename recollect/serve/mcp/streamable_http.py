@@ -14,8 +14,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import re
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -52,7 +50,6 @@ from recollect.serve.mcp.jsonrpc import (
     request_id_of,
 )
 from recollect.serve.mcp.protocol import (
-    BATCH_VERSION,
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
     STATELESS_VERSIONS,
@@ -67,8 +64,6 @@ from recollect.store.shared.sessions import SessionState
 HEADER_MISMATCH = -32020
 CANCELLED = -32800
 VERSION_HEADER = "mcp-protocol-version"
-METHOD_HEADER = "mcp-method"
-NAME_HEADER = "mcp-name"
 JSON_SECONDS = 5.0  # then a client that accepts event streams gets one
 KEEP_ALIVE_SECONDS = 15.0
 MAX_NOTIFICATIONS = 256  # of one request; further progress is dropped
@@ -77,7 +72,6 @@ JSON = "application/json"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _NAME_PARAMS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The parameter that the header Mcp-Name repeats, by method."""
-_BASE64 = re.compile(r"=\?base64\?(.*)\?=")
 _STATUSES = {
     PARSE_ERROR: 400,
     INVALID_REQUEST: 400,
@@ -87,16 +81,6 @@ _STATUSES = {
     METHOD_NOT_FOUND: 404,
     TOO_BUSY: 429,
 }
-
-
-class AcceptedTypes:
-    """What the Accept header of a request allows. Without the header, JSON."""
-
-    def __init__(self, header: str | None) -> None:
-        parts = (header or JSON).split(",")
-        types = {part.partition(";")[0].strip().lower() for part in parts}
-        self.json = not types.isdisjoint((JSON, "application/*", "*/*"))
-        self.events = not types.isdisjoint((EVENT_STREAM, "text/*", "*/*"))
 
 
 class Endpoint:
@@ -175,16 +159,22 @@ async def start_session(caller: Caller, message: Any, dispatcher: Dispatcher) ->
     )
     create = caller.server.sessions.create
     session = await asyncio.to_thread(create, caller.user, caller.session_key or "", state)
-    if session is None:
-        return {}
-    return {"Mcp-Session-Id": session.key}
+    return {} if session is None else {"Mcp-Session-Id": session.key}
 
 
 # -- POST ---
 
 
 async def answer_post(caller: Caller, receive: Receive) -> Response:
-    accepts = accepted_types(caller.headers)
+    content_type = caller.headers.get("content-type") or ""
+    if content_type.partition(";")[0].strip().lower() != JSON:
+        raise Problem(415, f"Send JSON with Content-Type: {JSON}.")
+    parts = caller.headers.get("accept", JSON).split(",")
+    types = {part.partition(";")[0].strip().lower() for part in parts}
+    accepts_json = not types.isdisjoint((JSON, "application/*", "*/*"))
+    accepts_events = not types.isdisjoint((EVENT_STREAM, "text/*", "*/*"))
+    if not (accepts_json or accepts_events):
+        raise Problem(406, f"Answers are {JSON} or {EVENT_STREAM}.")
     message: Any = None
     try:
         message = decode(await read_body(receive))
@@ -199,12 +189,21 @@ async def answer_post(caller: Caller, receive: Receive) -> Response:
         else:
             caller.session = await find_session(caller, caller.session_key)
     caller.take_session_argument(message)
+    params = params_of(message)
     if isinstance(method, str) and "id" not in message:
-        take_notification(caller, method, params_of(message))
+        request_id = params.get("requestId")  # of all notifications, only cancellations matter
+        if method == "notifications/cancelled" and caller.session is not None and is_id(request_id):
+            cancel = caller.server.running.get((caller.user, caller.session.key, request_id))
+            if cancel is not None:
+                cancel()
         return Response(status_code=202)
     dispatcher = _dispatcher(caller, stateless)
     if is_slow(message):
-        return CallAnswer(caller, dispatcher, message, accepts, stateless)
+        has_progress = accepts_events and is_id(meta_of(params).get("progressToken"))
+        seconds = 0.0 if has_progress or not accepts_json else JSON_SECONDS
+        return CallAnswer(
+            caller, dispatcher, message, stateless, seconds if accepts_events else None
+        )
     answer = dispatcher.handle(message, caller.context())
     if answer is None:
         return Response(status_code=202)
@@ -212,48 +211,20 @@ async def answer_post(caller: Caller, receive: Receive) -> Response:
     if is_initialize and "result" in answer:
         headers = await start_session(caller, message, dispatcher)
     status = status_of(answer, stateless)
-    if accepts.json or status != 200:
+    if accepts_json or status != 200:
         return Response(encode_json(answer), status, headers, JSON)
     return Response(_event(answer), 200, {**STREAM_HEADERS, **headers}, EVENT_STREAM)
 
 
-def accepted_types(headers: Headers) -> AcceptedTypes:
-    """Raises Problem if the request is no JSON, or accepts no answer."""
-    content_type = headers.get("content-type") or ""
-    if content_type.partition(";")[0].strip().lower() != JSON:
-        raise Problem(415, f"Send JSON with Content-Type: {JSON}.")
-    accepts = AcceptedTypes(headers.get("accept"))
-    if not (accepts.json or accepts.events):
-        raise Problem(406, f"Answers are {JSON} or {EVENT_STREAM}.")
-    return accepts
-
-
-def take_notification(caller: Caller, method: str, params: dict[str, Any]) -> None:
-    """Only cancellations matter."""
-    request_id = params.get("requestId")
-    if method == "notifications/cancelled" and caller.session is not None and is_id(request_id):
-        cancel = caller.server.running.get((caller.user, caller.session.key, request_id))
-        if cancel is not None:
-            cancel()
-
-
 def _dispatcher(caller: Caller, stateless: bool) -> Dispatcher:
-    """A dispatcher with what the session negotiated.
-
-    If nothing names a version, the protocol says to assume 2025-03-26.
-    """
+    """A dispatcher with what the session negotiated."""
     catalog = caller.catalog
-    if stateless:
+    if stateless or caller.session is None:
         return Dispatcher(catalog)
-    version = single_header(caller.headers, VERSION_HEADER) or ""
-    client = ""
-    if caller.session is not None:
-        state = caller.session.state
-        client = state.client
-        version = version or state.version
-        if state.profile == "research" and catalog.profile == "default":
-            catalog = catalog.variant(profile="research")
-    return Dispatcher(catalog, version or BATCH_VERSION, client)
+    state = caller.session.state
+    if state.profile == "research" and catalog.profile == "default":
+        catalog = catalog.variant(profile="research")
+    return Dispatcher(catalog, state.version, state.client)
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -269,7 +240,7 @@ async def read_body(receive: Receive) -> bytes:
 
 def status_of(answer: Json, stateless: bool) -> int:
     """The HTTP status of an answer. In the handshake era most errors have the status 200."""
-    if isinstance(answer, dict) and "error" in answer:
+    if "error" in answer:
         code = answer["error"]["code"]
         if stateless or code in (PARSE_ERROR, INVALID_REQUEST):
             return _STATUSES.get(code, 200)
@@ -291,26 +262,19 @@ def _event(message: Json) -> bytes:
 def check_era(message: Any, headers: Headers) -> bool:
     """Whether a message belongs to the stateless era. Raises RpcError if it fits neither era."""
     version = single_header(headers, VERSION_HEADER)
-    is_handshake_version = version is None or version in HANDSHAKE_VERSIONS
+    is_request = isinstance(message, dict) and isinstance(message.get("method"), str)
+    is_new = is_request and is_stateless(message["method"], params_of(message))
     if isinstance(message, list):
-        if not is_handshake_version or any(map(is_stateless_message, message)):
-            raise RpcError(INVALID_REQUEST, "This protocol version does not support batches")
+        raise RpcError(INVALID_REQUEST, "Batches are not supported: post one message")
+    if not is_new and (version is None or version in HANDSHAKE_VERSIONS):
         return False
-    if is_handshake_version and not is_stateless_message(message):
-        return False
-    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+    if not is_request:
         raise RpcError(INVALID_REQUEST, "Invalid request: post one request or notification")
     if "id" in message:
         compare_headers(message, headers, version)
     elif version not in STATELESS_VERSIONS:
         raise unsupported_version(version or "")
     return True
-
-
-def is_stateless_message(message: Any) -> bool:
-    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
-        return False
-    return is_stateless(message["method"], params_of(message))
 
 
 def compare_headers(message: dict[str, Any], headers: Headers, version: str | None) -> None:
@@ -324,17 +288,15 @@ def compare_headers(message: dict[str, Any], headers: Headers, version: str | No
         )
     name_param = _NAME_PARAMS.get(method, "")
     name = params.get(name_param)
-    for header, expected, part in (
-        (VERSION_HEADER, meta[VERSION_KEY], "the version"),
-        (METHOD_HEADER, method, "the method"),
-        (NAME_HEADER, name, f"'{name_param}'"),
-    ):
-        value = single_header(headers, header)
-        if header == NAME_HEADER:
-            if name is None:
-                continue
-            value = decode_header(value)
-        if value is None or value != expected:
+    expected = [
+        (VERSION_HEADER, version, meta[VERSION_KEY], "the version"),
+        ("mcp-method", single_header(headers, "mcp-method"), method, "the method"),
+    ]
+    if name is not None:
+        value = decode_header(single_header(headers, "mcp-name"))
+        expected.append(("mcp-name", value, name, f"'{name_param}'"))
+    for header, value, wanted, part in expected:
+        if value is None or value != wanted:
             raise RpcError(
                 HEADER_MISMATCH, f"The header {header} does not match {part} in the body"
             )
@@ -349,18 +311,15 @@ def single_header(headers: Headers, name: str) -> str | None:
     values = headers.getlist(name)
     if len(values) > 1:
         raise RpcError(HEADER_MISMATCH, f"The header {name} occurs twice")
-    if not values:
-        return None
-    return values[0].strip()
+    return values[0].strip() if values else None
 
 
 def decode_header(value: str | None) -> str | None:
     """A header's value, which may be encoded in base64; None if it is encoded incorrectly."""
-    match = _BASE64.fullmatch(value or "")
-    if match is None:
+    if value is None or not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     try:
-        return base64.b64decode(match[1], validate=True).decode()
+        return base64.b64decode(value[9:-2], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return None
 
@@ -376,36 +335,32 @@ class CallAnswer(Response):
         caller: Caller,
         dispatcher: Dispatcher,
         message: Any,
-        accepts: AcceptedTypes,
         stateless: bool,
+        seconds: float | None,
     ) -> None:
+        """An answer that is not there after these seconds is a stream; None for always JSON."""
         self._caller = caller
         self._dispatcher = dispatcher
         self._message = message
-        self._accepts_events = accepts.events
-        has_progress = is_id(meta_of(params_of(message)).get("progressToken"))
-        self._wants_stream = accepts.events and (not accepts.json or has_progress)
         self._is_stateless = stateless
+        self._json_seconds = seconds
         self._loop = asyncio.get_running_loop()
-        self._news = asyncio.Event()
-        """Set when there is a notification or the answer, or nobody waits for it any more."""
-        self._notifications: list[Json] = []
-        self._answer: Json = None
+        self._news: asyncio.Queue[tuple[Json, bool]] = asyncio.Queue()
+        """Notifications, then the answer, which is marked as the last."""
         self._is_done = False
-        self._context = caller.context(self._notify if accepts.events else None)
+        self._context = caller.context(None if seconds is None else self._notify)
 
     def _notify(self, method: str, params: dict[str, Any]) -> None:
         """Called in the thread of the call."""
-        if len(self._notifications) < MAX_NOTIFICATIONS:
-            self._notifications.append(notification(method, params))
-            self._loop.call_soon_threadsafe(self._news.set)
+        if self._news.qsize() < MAX_NOTIFICATIONS:
+            news = (notification(method, params), False)
+            self._loop.call_soon_threadsafe(self._news.put_nowait, news)
 
     def _end(self, answer: Json) -> None:
         """The first answer counts: that of the call, or that it was cancelled."""
         if not self._is_done:
-            self._answer = answer
             self._is_done = True
-            self._news.set()
+            self._news.put_nowait((answer, True))
 
     def cancel(self) -> None:
         """Stop the call. The client gets an error instead of an answer."""
@@ -417,11 +372,18 @@ class CallAnswer(Response):
         self._caller.server.start(self._work())
         disconnect = asyncio.create_task(self._watch_connection(receive))
         try:
-            if not self._wants_stream and await self._is_ready_soon():
-                await self._json_response()(scope, receive, send)
+            news = None
+            if self._json_seconds != 0.0:
+                news = await self._next(self._json_seconds)
+            if news is not None and news[1]:
+                answer = news[0]
+                status = status_of(answer, self._is_stateless)
+                headers = {"Retry-After": "1"} if status == 429 else {}
+                await Response(encode_json(answer), status, headers, JSON)(scope, receive, send)
             else:
+                events = self._events(news)
                 response = StreamingResponse(
-                    self._events(), headers=STREAM_HEADERS, media_type=EVENT_STREAM
+                    events, headers=STREAM_HEADERS, media_type=EVENT_STREAM
                 )
                 await response.stream_response(send)
         finally:
@@ -431,15 +393,14 @@ class CallAnswer(Response):
 
     async def _work(self) -> None:
         running, session = self._caller.server.running, self._caller.session
-        request_id = request_id_of(self._message)
         name = None
-        if session is not None and request_id is not None:
-            name = (self._caller.user, session.key, request_id)
+        if session is not None:
+            name = (self._caller.user, session.key, request_id_of(self._message))
             running[name] = self.cancel
         answer = await self._caller.server.work(
             self._caller, self._dispatcher, self._message, self._context
         )
-        if answer is None and request_id is not None:
+        if answer is None:
             self.cancel()
         self._end(answer)
         if name is not None and running.get(name) == self.cancel:
@@ -450,45 +411,17 @@ class CallAnswer(Response):
             pass
         self.cancel()
 
-    async def _is_ready_soon(self) -> bool:
-        """Wait for the answer. Returns False if the client accepts events and there is progress to
-        report, or the call takes long."""
-        seconds = JSON_SECONDS if self._accepts_events else None
-        while not self._is_done:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._news.wait()
-            except TimeoutError:
-                return False
-            self._news.clear()
-            if self._notifications and not self._is_done:
-                return False
-        return True
+    async def _next(self, seconds: float | None) -> tuple[Json, bool] | None:
+        """What comes next; None if nothing does in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._news.get()
+        except TimeoutError:
+            return None
 
-    def _json_response(self) -> Response:
-        if self._answer is None:
-            return Response(status_code=202)
-        status = status_of(self._answer, self._is_stateless)
-        headers = {"Retry-After": "1"} if status == 429 else {}
-        return Response(encode_json(self._answer), status, headers, JSON)
-
-    async def _events(self) -> AsyncIterator[bytes]:
-        count = 0
-        quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
-        while True:
-            is_done = self._is_done
-            self._news.clear()
-            while count < len(self._notifications):
-                yield _event(self._notifications[count])
-                count += 1
-                quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
-            if is_done:
-                if self._answer is not None:
-                    yield _event(self._answer)
-                return
-            try:
-                async with asyncio.timeout(max(0.0, quiet_until - time.monotonic())):
-                    await self._news.wait()
-            except TimeoutError:
-                yield b": keep-alive\n\n"
-                quiet_until = time.monotonic() + KEEP_ALIVE_SECONDS
+    async def _events(self, news: tuple[Json, bool] | None) -> AsyncIterator[bytes]:
+        news = news or await self._next(KEEP_ALIVE_SECONDS)
+        while news is None or not news[1]:
+            yield b": keep-alive\n\n" if news is None else _event(news[0])
+            news = await self._next(KEEP_ALIVE_SECONDS)
+        yield _event(news[0])

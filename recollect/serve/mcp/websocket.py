@@ -133,9 +133,8 @@ class _Connection:
             raise RpcError(INVALID_REQUEST, problem, request_id=request_id)
         self._caller.take_session_argument(message)
         context = self._caller.context(self._notify)
-        key = object() if request_id is None else request_id  # a batch has none
-        self._calls[key] = context
-        self._caller.server.start(self._work(key, message, context))
+        self._calls[request_id] = context
+        self._caller.server.start(self._work(request_id, message, context))
 
     async def _work(self, key: Any, message: Any, context: ServiceContext) -> None:
         try:
