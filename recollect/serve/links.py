@@ -22,8 +22,7 @@ _YOUTUBE = re.compile(r"youtu\.be|(?:www\.|m\.|music\.)?youtube(?:-nocookie)?\.c
 _VIMEO = re.compile(r"(?:www\.|player\.)?vimeo\.com")
 _TWITCH = re.compile(r"(?:www\.|m\.)?twitch\.tv")
 _PLAYABLE_FILE = re.compile(
-    r".*\.(?:mp3|m4a|m4b|ogg|oga|opus|wav|flac|aac|mp4|m4v|webm|ogv|mov)",
-    re.IGNORECASE | re.DOTALL,
+    r".*\.(?:mp3|m4a|m4b|ogg|oga|opus|wav|flac|aac|mp4|m4v|webm|ogv|mov)", re.IGNORECASE | re.DOTALL
 )
 _RELATIVE_NAMES = ("", ".", "..")  # browsers resolve these in a path, so they go into the query
 

@@ -51,10 +51,7 @@ def mask_passage(passage: Passage, audience: Audience) -> Passage:
     if not is_masked(passage, audience):
         return passage
     return passage._replace(
-        content=MASK,
-        attachments=(),
-        citations=(),
-        metadata=mask_metadata(passage.metadata),
+        content=MASK, attachments=(), citations=(), metadata=mask_metadata(passage.metadata)
     )
 
 

@@ -139,10 +139,7 @@ def error_response(error: Exception, scope: Scope) -> Response:
         if page is not None:
             return page
     status = problem.status_code
-    details: dict[str, Any] = {
-        "status_code": status,
-        "path": truncate(scope.get("path", ""), 500),
-    }
+    details: dict[str, Any] = {"status_code": status, "path": truncate(scope.get("path", ""), 500)}
     if problem.fields:
         details["fields"] = list(problem.fields)
     body = {

@@ -225,11 +225,7 @@ class Routes(list[Route]):
     """
 
     def __init__(
-        self,
-        tag: str = "",
-        *toolsets: str,
-        document: str = "",
-        route_class: type[Route] = Route,
+        self, tag: str = "", *toolsets: str, document: str = "", route_class: type[Route] = Route
     ) -> None:
         super().__init__()
         self._tag = tag

@@ -290,10 +290,7 @@ BUS = Toolset(
             bounds=_BUS_BOUNDS,
             limit=integer(50),
             offset=integer(0),
-            scope={
-                **enum("bus", "all", default="bus"),
-                "description": "all: conversations, too.",
-            },
+            scope={**enum("bus", "all", default="bus"), "description": "all: conversations, too."},
         ),
         Tool(
             "msg_post",
@@ -457,11 +454,7 @@ def search_tool(source: str, description: str, query: Any = None, **options: Any
 def get_tool(source: str, description: str, **properties: Any) -> Tool:
     """The first property is the id."""
     return Tool(
-        f"{source}_get",
-        description,
-        next(iter(properties)),
-        dotted=f"{source}.get",
-        **properties,
+        f"{source}_get", description, next(iter(properties)), dotted=f"{source}.get", **properties
     )
 
 

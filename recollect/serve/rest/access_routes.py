@@ -192,8 +192,7 @@ def list_sessions(
 
 @session_routes.add("DELETE /api/sessions/{id}", WRITE, CONVERSATIONS, returns=Ended)
 def end_session(
-    access: AccessTo,
-    id: Annotated[str, Path(max_length=100, description="The id of the session.")],
+    access: AccessTo, id: Annotated[str, Path(max_length=100, description="The id of the session.")]
 ) -> Response:
     """Ends a session with immediate effect. With the scope `admin`, also another user's."""
     everyone = ADMIN in access.principal.scopes

@@ -26,12 +26,7 @@ from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
 from recollect.serve.identity.principal import CONVERSATIONS, KNOWLEDGE, READ, WRITE, Forbidden
-from recollect.serve.masking import (
-    can_find,
-    has_masked_messages,
-    mask_passage,
-    visible_document,
-)
+from recollect.serve.masking import can_find, has_masked_messages, mask_passage, visible_document
 from recollect.serve.rest import schemas
 from recollect.serve.rest.schemas import (
     Limit,
@@ -408,8 +403,7 @@ def export_conversation(
     access: AccessTo,
     conversation_id: ConversationId,
     format: Annotated[
-        str,
-        Query(description="`json`, `txt` or `md`.", json_schema_extra={"enum": [*FORMATS]}),
+        str, Query(description="`json`, `txt` or `md`.", json_schema_extra={"enum": [*FORMATS]})
     ] = "json",
 ) -> Response:
     """Returns a complete conversation: as JSON, which can be restored, as text or as Markdown."""

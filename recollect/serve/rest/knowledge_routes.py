@@ -110,9 +110,7 @@ def list_media_types(access: AccessTo) -> Response:
     "GET /api/knowledge/{source}/search", READ, rate_limit=SEARCH, returns=schemas.SearchResponse
 )
 def search_knowledge_source(
-    access: AccessTo,
-    source: Source,
-    parameters: Annotated[schemas.SourceSearchParameters, Query()],
+    access: AccessTo, source: Source, parameters: Annotated[schemas.SourceSearchParameters, Query()]
 ) -> Response:
     """Returns matching documents of one source. Filters of other sources are rejected."""
     return search_with_parameters(access, parameters, [source])

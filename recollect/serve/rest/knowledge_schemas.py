@@ -39,9 +39,7 @@ class ResultItem(ResponseBody):
     snippet: str | None = about("Plain text around the match, at most `snippet_length` characters.")
     uri: str = about("Identifies the document or message across sources.")
     score: float = about(
-        "How much of the query it has. Scores of different sources can be compared.",
-        ge=0,
-        le=1,
+        "How much of the query it has. Scores of different sources can be compared.", ge=0, le=1
     )
     score_type: str
     created_at: str | None
@@ -66,8 +64,7 @@ class SearchResponse(ResponseBody):
     next_offset: int | None = about("The `offset` of the next page.")
     total_estimated: int | None
     partial: bool = about(
-        "The search was stopped because it took too long: there may be better results.",
-        False,
+        "The search was stopped because it took too long: there may be better results.", False
     )
     weak: bool = about("Whether the results are probably unrelated.", False)
     note: str | None = about("Remarks on how the search was carried out.", None)
@@ -175,13 +172,9 @@ class SearchOptions(BaseModel):
     mode: Literal["both", "text", "vector"] = about(
         "Search by words (`text`), by meaning (`vector`) or by `both`.", "both"
     )
-    correct: bool = about(
-        "Correct words that occur nowhere, unless the query has quotes.",
-        True,
-    )
+    correct: bool = about("Correct words that occur nowhere, unless the query has quotes.", True)
     rerank: bool | None = about(
-        "Let a small model judge the first results. Defaults to the setting `rerank`.",
-        None,
+        "Let a small model judge the first results. Defaults to the setting `rerank`.", None
     )
 
 
@@ -291,8 +284,7 @@ class RetrievalOptions(BaseModel):
         "Length of a snippet, from 10 to 1000 characters. Defaults to 300.", None
     )
     max_tokens: int | None = about(
-        "Maximum length of the whole response, up to 50000 tokens.",
-        None,
+        "Maximum length of the whole response, up to 50000 tokens.", None
     )
     chars_per_token: float | None = about(
         "Number of characters that count as one token. Defaults to 4.", None
@@ -307,8 +299,7 @@ class RetrievalOptions(BaseModel):
         "What to look for if no location is given.", None, max_length=MAX_QUERY_LENGTH
     )
     offset: int | None = about(
-        "Complete texts start with this character, complete conversations with this message.",
-        None,
+        "Complete texts start with this character, complete conversations with this message.", None
     )
 
 
@@ -417,9 +408,7 @@ class Versioned(RequestBody):
     """A change: fields in the request replace the stored ones, and the others stay."""
 
     version: int | None = about(
-        "The version you want to change. With another one, the answer is 409.",
-        None,
-        ge=1,
+        "The version you want to change. With another one, the answer is 409.", None, ge=1
     )
 
 

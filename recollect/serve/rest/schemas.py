@@ -33,8 +33,7 @@ PageSize = Annotated[int, about("Page size, from 1 to 200. Values outside are cl
 Limit = Annotated[int, Query(description="Page size, from 1 to 200. Values outside are clamped.")]
 Offset = Annotated[int, Query(description="Number of results to skip.")]
 MessageId = Annotated[
-    Name | None,
-    about("An id makes the request idempotent: a message sent twice is stored once."),
+    Name | None, about("An id makes the request idempotent: a message sent twice is stored once.")
 ]
 PurgeState = Annotated[
     Literal["pending", "done"],
@@ -203,8 +202,7 @@ def change_shape(change: LibraryChange) -> dict[str, Any]:
 class DeletedConversation(ConversationResult):
     purge: PurgeState
     conversation: ExportedConversation | None = about(
-        "With `undo=true`, the deleted conversation, for `POST /conversations/restore`.",
-        None,
+        "With `undo=true`, the deleted conversation, for `POST /conversations/restore`.", None
     )
     change: Change | None = about(
         "With `trash=true`, the change that `POST /api/v1/changes/{number}/undo` undoes.", None

@@ -81,12 +81,10 @@ class SearchParameters(PageParameters):
     )
     typing: bool = about("The user is still typing: the last word also matches as a prefix.", False)
     correct: bool = about(
-        "Correct words that no message contains, unless the query has quotes.",
-        True,
+        "Correct words that no message contains, unless the query has quotes.", True
     )
     rerank: bool | None = about(
-        "Let a small model judge the first hits. Defaults to the setting `rerank`.",
-        None,
+        "Let a small model judge the first hits. Defaults to the setting `rerank`.", None
     )
 
 
