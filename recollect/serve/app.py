@@ -49,7 +49,6 @@ ROUTES = (
     mcp.router.routes,
     docs_page.routes,
     access_routes.key_routes,
-    access_routes.session_routes,
     conversation_routes.routes,
     saving_routes.routes,
     bus_routes.routes,

@@ -48,8 +48,6 @@ ROUTES: dict[str, tuple[str, tuple[str, ...] | frozenset[str]]] = {
     "POST /api/keys/{id}/rotate": (ADMIN, NONE),
     "GET /api/audit": (READ, BOTH),
     "GET /api/audit/verification": (READ, BOTH),
-    "GET /api/sessions": (READ, CONVERSATIONS),
-    "DELETE /api/sessions/{id}": (WRITE, CONVERSATIONS),
     "POST /sessions/{id}/end": (WRITE, CONVERSATIONS),
     # Each tool decides; see the tests of tools.
     "POST /mcp": (ANY, NONE),
@@ -399,7 +397,7 @@ TWINS = {
     "GET /console/settings/library": "GET /api/v1/stats",
     "GET /console/settings/index": "GET /api/v1/index",
     "GET /console/settings/embeddings": "GET /api/v1/index",
-    "GET /console/settings/keys": "GET /api/sessions",
+    "GET /console/settings/keys": "GET /api/v1/stats",
     "GET /console/settings/backup": "GET /api/keys",
     "GET /console/settings/exclusions": "GET /api/keys",
     "GET /console/settings/exclusions/preview?pattern=x": "GET /api/keys",

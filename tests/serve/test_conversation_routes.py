@@ -166,18 +166,6 @@ def test_a_conversation_is_changed_with_json(client: TestClient) -> None:
     assert client.patch("/conversations/nothing", json={"title": "x"}).status_code == 404
 
 
-def test_a_conversation_is_put_with_json_or_a_query(client: TestClient) -> None:
-    create(client, "c")
-    answer = client.put("/conversations/c", json={"title": "Body", "tags": ["t"]})
-    assert answer.json() == {"success": True, "conversation_id": "c"}
-    assert client.get("/conversations/c").json()["title"] == "Body"
-    client.put("/conversations/c", params={"title": "Query"}, json={"namespace": "shop"})
-    detail = client.get("/conversations/c").json()
-    assert (detail["title"], detail["namespace"]) == ("Query", "shop")
-    contradiction = client.put("/conversations/c", params={"title": "A"}, json={"title": "B"})
-    assert (contradiction.status_code, "title" in contradiction.text) == (400, True)
-
-
 def test_short_ids_are_accepted_and_answered_with_whole_ones(client: TestClient) -> None:
     create(client, ID)
     assert client.get("/conversations/3f2a9c").json()["id"] == ID
@@ -213,30 +201,6 @@ def test_a_limited_key_cannot_see_or_undo_changes(client: TestClient, key: MakeK
 
 
 # -- saving ---
-
-
-@pytest.mark.parametrize("route", ["interaction", "conversation"])
-def test_a_save_that_races_a_delete_creates_the_conversation_again(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch, route: str
-) -> None:
-    create(client, "s")
-    add_messages = Library.add_messages
-
-    def delete_first(library: Library, conversation: str, messages: Any, **options: Any) -> int:
-        monkeypatch.setattr(Library, "add_messages", add_messages)
-        library.delete_conversation(conversation)
-        return add_messages(library, conversation, messages, **options)
-
-    monkeypatch.setattr(Library, "add_messages", delete_first)
-    messages = [{"id": "new", "role": "user", "content": "still here"}]
-    if route == "interaction":
-        body: dict[str, Any] = {"session_id": "s", "messages": messages}
-        response = client.post("/conversations/messages", json=body)
-    else:
-        response = client.post("/conversations", json={"id": "s", "messages": messages})
-    assert response.status_code == 201
-    detail = client.get("/conversations/by-session/s").json()
-    assert [message["id"] for message in detail["messages"]] == ["new"]
 
 
 def test_a_message_to_a_deleted_conversation_says_so(

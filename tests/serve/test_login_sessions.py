@@ -234,35 +234,6 @@ def test_an_open_stream_ends_with_its_token_or_session(place: str, user: str) ->
 # -- listing and ending ---
 
 
-def test_people_list_and_end_their_own_sessions(
-    app: FastAPI, browser: TestClient, client: TestClient, key: MakeKey, user: str
-) -> None:
-    own, other = key(user=user), key(user=f"{user}-other")
-    log_in(browser, own)
-    (session,) = client.get("/api/sessions", headers=own).json()["sessions"]
-    assert (session["user"], session["current"], session["user_agent"]) == (user, False, FIREFOX)
-    assert set(session) & {"hash", "scopes"} == set()
-    assert client.get("/api/sessions", headers=other).json() == {"sessions": []}
-    assert client.delete(f"/api/sessions/{session['id']}", headers=other).status_code == 404
-    assert browser.get("/api/sessions").json()["sessions"][0]["current"]
-    assert client.delete(f"/api/sessions/{session['id']}", headers=own).status_code == 200
-    assert browser.get("/imports").status_code == 303
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_only_administrators_see_the_sessions_of_everyone(
-    browser: TestClient, client: TestClient, key: MakeKey, user: str
-) -> None:
-    log_in(browser, key(user=user))
-    path = "/api/sessions?everyone=true"
-    assert client.get(path, headers=key(user=f"{user}-2")).status_code == 403
-    admin = key(("read", "write", "admin"), user=f"{user}-3")
-    (session,) = client.get(path, headers=admin).json()["sessions"]
-    assert client.delete(f"/api/sessions/{session['id']}", headers=admin).status_code == 200
-    agent = key(user=user, agent=True)
-    assert client.get("/api/sessions", headers=agent).status_code == 403
-
-
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_the_page_lists_sessions_and_ends_them(
     app: FastAPI, browser: TestClient, key: MakeKey, user: str

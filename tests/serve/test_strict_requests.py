@@ -126,11 +126,6 @@ def test_an_empty_object_is_no_body(client: TestClient) -> None:
             {"session_id": "s", "messages": [{"role": "user", "contents": "x", "content": "y"}]},
             "messages.0.contents",
         ),
-        (
-            "/api/knowledge/search",
-            {"query": "x", "filters": {"notes": {"keyword": ["a"]}}},
-            "filters.notes.keyword",
-        ),
     ],
 )
 def test_an_unknown_field_of_a_body_is_an_error(
@@ -146,11 +141,11 @@ def test_an_unknown_field_of_a_body_is_an_error(
 OPERATION_IDS = """
 addMessage changeConversation chat checkHealth checkReadiness createCharacter createCompletion
 createConversation createEmbeddings createKey createMedia createNote createPrompt createResponse
-deleteConversation deleteItem deleteThread endSession exportConversation exportItem findRelated
+deleteConversation deleteItem deleteThread exportConversation exportItem findRelated
 followEvents forget getActivity getConversation getConversationBySession getImport getIndex
 getItem getItemWithBody getMetrics getModel getStats getThread getTranscript listAuditRecords
 listChanges listConversations listFacets listImports listItems listKeys listMediaTypes
-listMessages listModels listReceipts listSessions listThreadMessages listThreads openThread
+listMessages listModels listReceipts listThreadMessages listThreads openThread
 pauseIndex postThreadMessage restoreConversation restoreItem resumeIndex revokeKey rotateKey
 saveInteraction search searchKnowledge searchKnowledgeSource searchKnowledgeWithBody
 searchMessages searchThreads startImport undoChange undoImport updateCharacter

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Coroutine, Iterable, MutableMapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
@@ -25,7 +25,7 @@ from fastapi.params import Cookie, Header, Path
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import Convertor, register_url_convertor
-from starlette.routing import BaseRoute, compile_path
+from starlette.routing import BaseRoute, Match, compile_path
 from starlette.routing import Route as PlainRoute
 
 from recollect.language.text import printable, truncate
@@ -187,6 +187,16 @@ class Route(APIRoute):
             if options is not None:
                 super().__init__(self.path, self.endpoint, **options)
         return object.__getattribute__(self, name)
+
+    def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
+        """`{name:id}/export` matches only if the undecoded path ends in `/export`: an id that ends
+        so has an encoded slash."""
+        before, _, last = self.path.rpartition("/")
+        raw_path = scope.get("raw_path")
+        is_literal = ":id}" in before and "{" not in last
+        if is_literal and raw_path and not raw_path.endswith(b"/" + last.encode()):
+            return Match.NONE, {}
+        return super().matches(scope)
 
     def get_route_handler(self) -> Handler:
         handler = super().get_route_handler()

@@ -1,4 +1,4 @@
-"""Routes for API keys, sessions of the console, and the audit log."""
+"""Routes for API keys and the audit log."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from recollect.model.arguments import parse_moment
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.responses import json_response
 from recollect.serve.http.routes import Routes
-from recollect.serve.identity.accounts import MAX_GRACE, live_sessions, new_key, revoke, rotate
+from recollect.serve.identity.accounts import MAX_GRACE, new_key, revoke, rotate
 from recollect.serve.identity.principal import (
     ADMIN,
     CONVERSATIONS,
     KNOWLEDGE,
     READ,
-    WRITE,
     Forbidden,
 )
 from recollect.serve.rest.schemas import RequestBody, ResponseBody, about, clamp
-from recollect.store.api_keys import Session, no_session
 from recollect.store.audit_log import KEY, Entry, RecordFilter, newest_records
 
 key_routes = Routes("keys")
-session_routes = Routes("sessions")
 audit_routes = Routes("audit", CONVERSATIONS, KNOWLEDGE)  # it names every document
 
 _MAX_RECORDS = 1_000
@@ -93,7 +90,7 @@ class CreatedKey(Key):
 
 
 class Ended(ResponseBody):
-    """The id of the key or session that no longer works."""
+    """The id of the key that no longer works."""
 
     success: bool
     id: str
@@ -110,15 +107,7 @@ def list_keys(access: AccessTo) -> Response:
 @key_routes.add("POST /api/keys", ADMIN, returns=CreatedKey, status=201)
 def create_key(access: AccessTo, request: NewKey) -> Response:
     """Creates an API key. The response is the only one that contains the complete key."""
-    text, key = new_key(
-        access.service.keys,
-        request.user,
-        request.name,
-        request.scopes,
-        request.toolsets,
-        request.agent,
-        request.expires_at,
-    )
+    text, key = new_key(access.service.keys, **dict(request))
     access.service.auth.keys_changed()
     places.record(access.service.place, key.user, Entry.of(KEY, "add", [key.id]))
     return json_response(CreatedKey.of(key, key=text, replaced_by=None), 201)
@@ -151,64 +140,6 @@ def revoke_key(
     key = next(key for key in access.service.keys.all_keys() if key.id in id)
     places.record(access.service.place, key.user, Entry.of(KEY, "revoke", [key.id]))
     return json_response({"success": True, "id": id})
-
-
-# -- sessions of the console ---
-
-
-class ConsoleSession(ResponseBody):
-    """A login to the console."""
-
-    id: str
-    user: str
-    key: str | None = about("The id of the API key; null for a token.")
-    created_at: datetime
-    used_at: datetime = about("When the session was last used, to five minutes.")
-    expires_at: datetime
-    user_agent: str = about("What the browser calls itself.")
-    address: str = about("The network of the browser; its last part is left out.")
-    current: bool = about("Whether this request belongs to the session.")
-
-
-class SessionList(ResponseBody):
-    sessions: list[ConsoleSession]
-
-
-@session_routes.add("GET /api/sessions", READ, CONVERSATIONS, returns=SessionList)
-def list_sessions(
-    access: AccessTo,
-    everyone: Annotated[
-        bool, Query(description="The sessions of all users. Needs the scope `admin`.")
-    ] = False,
-) -> Response:
-    """Returns the console sessions of the key's user, most recently used first."""
-    current = access.principal.session
-    sessions = [
-        ConsoleSession.of(session, key=session.key or None, current=session.id == current)
-        for session in _sessions(access, everyone)
-    ]
-    return json_response({"sessions": sessions})
-
-
-@session_routes.add("DELETE /api/sessions/{id}", WRITE, CONVERSATIONS, returns=Ended)
-def end_session(
-    access: AccessTo, id: Annotated[str, Path(max_length=100, description="The id of the session.")]
-) -> Response:
-    """Ends a session with immediate effect. With the scope `admin`, also another user's."""
-    everyone = ADMIN in access.principal.scopes
-    if id not in {session.id for session in _sessions(access, everyone)}:
-        raise no_session(id)
-    access.service.keys.end_session(id)
-    return json_response({"success": True, "id": id})
-
-
-def _sessions(access: Access, everyone: bool) -> list[Session]:
-    if access.principal.agent:
-        raise Forbidden("Sessions are for people. Use a key that does not belong to an agent.")
-    if not everyone:
-        return live_sessions(access.service.keys, access.principal.user)
-    access.require(ADMIN)
-    return live_sessions(access.service.keys)
 
 
 # -- the audit log: users see their own; that of another user needs the scope admin ---

@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from recollect.errors import InvalidInput, NotFound
-from recollect.model.audience import Audience
 from recollect.model.documents import Passage
 from recollect.model.fields import conversation_shape, message_shape
 from recollect.model.kinds import CONVERSATION
@@ -185,11 +184,6 @@ def list_messages(
 
     With `before`, the page ends right before that message. Follow `after` to read everything.
     """
-    if is_encoded_id(access):
-        id = f"{conversation_id}/messages"
-        with access.read() as library:
-            access.check_reach(library, id)
-        return get_conversation(access, id)
     if after and before:
         raise InvalidInput("before: use either `after` or `before`, not both.")
     limit, _ = clamp_page(limit, 0)
@@ -222,15 +216,6 @@ def list_messages(
             "after": None if is_last else passages[-1].id,
         }
     )
-
-
-def is_encoded_id(access: Access) -> bool:
-    """Whether the path is that of a conversation whose own id ends in `/messages`.
-
-    The slash in its id is percent-encoded.
-    """
-    path = access.request.scope.get("raw_path") or b""
-    return bool(path) and not path.endswith(b"/messages")
 
 
 @routes.add("GET /conversations/{conversation_id:id}/export", READ, is_hidden=True)
@@ -275,20 +260,15 @@ def update_conversation(
         list[str] | None,
         Query(description="The new tags, which replace the old ones. Send `tags=` for none."),
     ] = None,
-    changes: schemas.ConversationChanges | None = None,
 ) -> Response:
     """Changes the title, the project or the tags. Anything you leave out stays the same.
 
-    The Persistence API sends the changes as query parameters. A JSON body works as well; see
-    `PATCH`.
+    This is the route of the Persistence API. `PATCH` can change more.
     """
-    query = schemas.ConversationChanges(title=title, namespace=namespace, tags=tags)
-    merged = (changes or query).model_dump(exclude_none=True)
-    for name, value in query.model_dump(exclude_none=True).items():
-        if merged.setdefault(name, value) != value:
-            raise InvalidInput(f"{name}: the body and the query have different values.")
-    id = _change(access, conversation_id, schemas.ConversationChanges(**merged))
-    return json_response({"success": True, "conversation_id": id})
+    changes = schemas.ConversationChanges(title=title, namespace=namespace, tags=tags)
+    return json_response(
+        {"success": True, "conversation_id": _change(access, conversation_id, changes)}
+    )
 
 
 @routes.add("PATCH /conversations/{conversation_id:id}", WRITE, returns=schemas.Conversation)
@@ -299,12 +279,10 @@ def change_conversation(
     if changes.title and changes.model_dump(exclude_none=True).keys() == {"title"}:
         with access.write() as library, not_found_as(NO_CONVERSATION):
             library.rename(conversation_id, changes.title)  # keeps its date, unlike PUT
-            id = library.summary(conversation_id).id
     else:
-        id = _change(access, conversation_id, changes)
+        conversation_id = _change(access, conversation_id, changes)
     with access.write() as library, not_found_as(NO_CONVERSATION):
-        summary = library.summary(id)
-    return json_response(conversation_shape(summary))
+        return json_response(conversation_shape(library.summary(conversation_id)))
 
 
 def _change(access: Access, conversation_id: str, changes: schemas.ConversationChanges) -> str:
@@ -352,11 +330,7 @@ def delete_conversation(
         access.require(READ)
     with access.write() as library, not_found_as(NO_CONVERSATION):
         audience = access.principal.audience
-        if (
-            audience is not Audience.PERSON
-            and undo
-            and has_masked_messages(library.conversation(conversation_id), audience)
-        ):
+        if undo and has_masked_messages(library.conversation(conversation_id), audience):
             raise Forbidden(
                 "This conversation has human-only messages, so an agent's key cannot get a copy of "
                 "it. Delete it without undo=true, or use the key of a person."

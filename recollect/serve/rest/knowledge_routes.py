@@ -7,13 +7,12 @@ mistaken for an export. Read a document with the id `search` with POST /api/know
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import Path, Query
 from starlette.responses import Response
-from starlette.routing import Match
 
 from recollect.errors import InvalidInput
 from recollect.knowledge.editing import MEDIA_TYPES
@@ -25,7 +24,7 @@ from recollect.library import Library
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import SEARCH
 from recollect.serve.http.responses import json_response
-from recollect.serve.http.routes import Route, Routes
+from recollect.serve.http.routes import Routes
 from recollect.serve.identity.principal import KNOWLEDGE, READ, WRITE, Forbidden, Principal
 from recollect.serve.masking import has_masked_messages
 from recollect.serve.rest import knowledge_schemas as schemas
@@ -48,18 +47,7 @@ _EXPORT_MEDIA_TYPES = (
 )
 
 
-class _KnowledgeRoute(Route):
-    """A route such as `{item_id}/export` matches only if the undecoded path ends in `/export`."""
-
-    def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
-        last_segment, raw_path = self.path.rpartition("/")[2], scope.get("raw_path")
-        has_suffix = "{item_id" in self.path and "{" not in last_segment
-        if has_suffix and raw_path and not raw_path.endswith(b"/" + last_segment.encode()):
-            return Match.NONE, {}
-        return super().matches(scope)
-
-
-routes = Routes("knowledge", KNOWLEDGE, route_class=_KnowledgeRoute)
+routes = Routes("knowledge", KNOWLEDGE)
 
 Source = Annotated[schemas.Source, Path(description="The kind of document.")]
 WritableSource = Annotated[
@@ -93,8 +81,7 @@ def search_knowledge(
 @routes.add("POST /api/knowledge/search", READ, rate_limit=SEARCH, returns=schemas.SearchResponse)
 def search_knowledge_with_body(access: AccessTo, request: schemas.SearchRequest) -> Response:
     """Returns matching documents. The body has the arguments of the tool `knowledge.search`."""
-    filters = request.filters.model_dump(exclude_none=True) if request.filters else {}
-    return search(access, request.query, request.sources, filters, request)
+    return search(access, request.query, request.sources, request.filters or {}, request)
 
 
 @routes.add("GET /api/knowledge/media-types", READ, returns=schemas.MediaTypes)
@@ -166,19 +153,15 @@ def search(
 @routes.add("POST /api/knowledge/get", READ, returns=schemas.GetResponse)
 def get_item_with_body(access: AccessTo, request: schemas.GetRequest) -> Response:
     """Returns a document or part of it. The body has the arguments of the tool `knowledge.get`."""
-    retrieval = None
-    if request.retrieval is not None:
-        retrieval = request.retrieval.model_dump(exclude_none=True)
-    return get(access, request.source, request.id, retrieval, request.page, request.page_size)
+    return get(access, request, request.source, request.id, request.retrieval)
 
 
 def get(
     access: Access,
+    page: schemas.PageParameters,
     source: str,
     id: str | int,
     retrieval: dict[str, Any] | None,
-    page: int,
-    page_size: int,
 ) -> Response:
     with access.read() as library:
         document = library.knowledge.get(
@@ -186,8 +169,8 @@ def get(
             id,
             parse_retrieval(retrieval, {}),
             audience=access.principal.audience,
-            page=page,
-            page_size=page_size,
+            page=page.page,
+            page_size=page.page_size,
             whole_answer=True,
         )
     return json_response(document)
@@ -266,8 +249,7 @@ def get_item(
     parameters: Annotated[schemas.GetParameters, Query()],
 ) -> Response:
     """Returns a complete document, or the part around a location in it."""
-    retrieval = parameters.retrieval()
-    return get(access, source, item_id, retrieval, parameters.page, parameters.page_size)
+    return get(access, parameters, source, item_id, parameters.retrieval())
 
 
 def require_readable(principal: Principal, library: Library, source: str, item_id: str) -> None:

@@ -17,10 +17,6 @@ Title = Annotated[str, Field(max_length=500)]
 Words = Annotated[list[str], Field(max_length=100)]
 Date = Annotated[str, Field(max_length=64)]
 PageSize = Annotated[int, about("Page size, from 1 to 100. Values outside are clamped.")]
-MessagePages = Annotated[int, about("For a complete conversation, the page.")]
-MessagesPerPage = Annotated[
-    int, about("Messages per page, from 1 to 200. Values outside are clamped.")
-]
 
 _ANY = "Repeat the parameter to allow several."
 _RESTORE = "Send it to `POST /api/knowledge/restore` to restore it."
@@ -218,41 +214,6 @@ class SearchParameters(SourceSearchParameters):
     limit: PageSize = 20
 
 
-class MediaFilter(RequestBody):
-    media_types: Words | None = None
-    date_from: Date | None = about("ISO 8601.", None)
-    date_to: Date | None = about("ISO 8601. A date includes its day.", None)
-    order_by: Order | None = None
-
-
-class NotesFilter(RequestBody):
-    keywords: Words | None = None
-
-
-class ChatsFilter(RequestBody):
-    by: SearchIn | None = None
-    character_id: int | str | None = None
-    sender: str | None = about("A role or the name of an author.", None)
-
-
-class PromptsFilter(RequestBody):
-    fields: Annotated[list[PromptField], Field(max_length=6)] | None = None
-
-
-class CharactersFilter(RequestBody):
-    """Reserved for future filters."""
-
-
-class Filters(RequestBody):
-    """Filters by source."""
-
-    notes: NotesFilter | None = None
-    media: MediaFilter | None = None
-    chats: ChatsFilter | None = None
-    characters: CharactersFilter | None = None
-    prompts: PromptsFilter | None = None
-
-
 class SearchRequest(SearchOptions, RequestBody):
     """The arguments of the tool `knowledge.search`."""
 
@@ -260,7 +221,11 @@ class SearchRequest(SearchOptions, RequestBody):
     sources: Annotated[list[Source], Field(max_length=5)] = about(
         "Search only these sources. Defaults to all.", default_factory=list
     )
-    filters: Filters | None = None
+    filters: dict[str, Metadata] | None = about(
+        "Filters by source, named as the query parameters: "
+        '`{"notes": {"keywords": ["garden"]}, "media": {"order_by": "recent"}}`.',
+        None,
+    )
 
 
 # -- reading ---
@@ -303,13 +268,6 @@ class RetrievalOptions(BaseModel):
     )
 
 
-class Retrieval(RetrievalOptions, RequestBody):
-    """How much of a document to return, and from where."""
-
-    mode: Literal["snippet", "chunk", "chunk_with_siblings", "full", "auto"] = "snippet"
-    loc: Metadata | None = about("The `loc` of a search result.", None)
-
-
 class Location(BaseModel):
     """A location in a document as query parameters."""
 
@@ -322,9 +280,13 @@ class Location(BaseModel):
     message_index: int | None = about("Location: the position of a message.", None)
 
 
-class GetParameters(RetrievalOptions, Location):
-    page: MessagePages = 1
-    page_size: MessagesPerPage = 50
+class PageParameters(BaseModel):
+    page: int = about("For a complete conversation, the page.", 1)
+    page_size: int = about("Messages per page, from 1 to 200. Values outside are clamped.", 50)
+
+
+class GetParameters(PageParameters, RetrievalOptions, Location):
+    """What to read of a document, as query parameters."""
 
     def retrieval(self) -> dict[str, Any]:
         """The same as a body of `POST /api/knowledge/get` has it."""
@@ -333,14 +295,16 @@ class GetParameters(RetrievalOptions, Location):
         return options | {"loc": self.model_dump(include=location, exclude_none=True)}
 
 
-class GetRequest(RequestBody):
+class GetRequest(PageParameters, RequestBody):
     """The arguments of the tool `knowledge.get`."""
 
     source: Source
     id: str | int
-    retrieval: Retrieval | None = None
-    page: MessagePages = 1
-    page_size: MessagesPerPage = 50
+    retrieval: Metadata | None = about(
+        "`mode` (by default `snippet`), `loc` of a search result, and the options of "
+        "`GET /api/knowledge/{source}/{item_id}`.",
+        None,
+    )
 
 
 # -- writing ---

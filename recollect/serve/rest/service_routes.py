@@ -14,7 +14,7 @@ from recollect import __version__
 from recollect.checkup import unreadable_libraries
 from recollect.errors import RecollectError
 from recollect.library import Library
-from recollect.serve.http.access import AccessTo
+from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.events import TooManyStreams
 from recollect.serve.http.responses import RETRY_SECONDS, Problem, json_response
 from recollect.serve.http.routes import PUBLIC, Routes
@@ -67,7 +67,7 @@ def check_readiness(request: Request) -> Response:
         service.keys.has_any()
     except RecollectError as error:
         raise Problem(503, "The database cannot be reached.", retry_after=RETRY_SECONDS) from error
-    reasons = _quick_checks.unreadable(service.place)
+    reasons = unreadable(service.place)
     if reasons:
         raise Problem(
             503,
@@ -77,24 +77,18 @@ def check_readiness(request: Request) -> Response:
     return json_response({"status": "ready"})
 
 
-class _QuickChecks:
-    """Checks of libraries, at most one every few seconds. Anybody may request them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._results: dict[Path | str, tuple[float, list[str]]] = {}
-
-    def unreadable(self, place: Path | str) -> list[str]:
-        """Why libraries at a place cannot be read."""
-        with self._lock:
-            expires_at, reasons = self._results.get(place, (0.0, []))
-            if time.monotonic() >= expires_at:
-                reasons = unreadable_libraries(place)
-                self._results[place] = (time.monotonic() + _SECONDS_BETWEEN_CHECKS, reasons)
-            return reasons
+_checks_lock = threading.Lock()
+_checks: dict[Path | str, tuple[float, list[str]]] = {}
 
 
-_quick_checks = _QuickChecks()
+def unreadable(place: Path | str) -> list[str]:
+    """Why libraries at a place cannot be read. Anybody may ask, so it is checked rarely."""
+    with _checks_lock:
+        expires_at, reasons = _checks.get(place, (0.0, []))
+        if time.monotonic() >= expires_at:
+            reasons = unreadable_libraries(place)
+            _checks[place] = (time.monotonic() + _SECONDS_BETWEEN_CHECKS, reasons)
+        return reasons
 
 
 @health_routes.add("GET /metrics", ADMIN, response_class=PlainTextResponse)
@@ -154,16 +148,18 @@ def get_index(access: AccessTo) -> Response:
 @index_routes.add("POST /api/v1/index/pause", WRITE, CONVERSATIONS, KNOWLEDGE, returns=IndexState)
 def pause_index(access: AccessTo) -> Response:
     """Stops indexing this library in the background, in every program, until it is resumed."""
-    with access.write() as library:
-        library.pause_indexing()
-        return index_state(library)
+    return set_paused(access, True)
 
 
 @index_routes.add("POST /api/v1/index/resume", WRITE, CONVERSATIONS, KNOWLEDGE, returns=IndexState)
 def resume_index(access: AccessTo) -> Response:
     """Indexes this library in the background again."""
+    return set_paused(access, False)
+
+
+def set_paused(access: Access, paused: bool) -> Response:
     with access.write() as library:
-        library.pause_indexing(False)
+        library.pause_indexing(paused)
         return index_state(library)
 
 
