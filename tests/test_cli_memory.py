@@ -120,5 +120,4 @@ def test_invalid_memory_commands_are_errors(run: Any, place: str) -> None:
     recollect.open(place).close()
     assert "at least 2 characters" in run("search", "x", fails=True)
     assert "Say what to forget" in run("forget", "--yes", fails=True)
-    with pytest.raises(SystemExit):
-        run("read", "/a/b.jsonl", "--lines", "soon")
+    assert "not a range of lines" in run("read", "/a/b.jsonl", "--lines", "soon", fails=True)

@@ -18,11 +18,6 @@ import pytest
 from selection import few
 
 import recollect
-from recollect.capture.discovery import discover
-from recollect.cli.completing import candidates
-from recollect.cli.importing import choose
-from recollect.cli.reading import open_browser
-from recollect.cli.service import Launchd, Service, Systemd
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -51,16 +46,7 @@ def computer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # -- setup -----------------------------------------------------------------------
 
 
-def test_setup_finds_sessions_and_exports_by_their_names(computer: Path) -> None:
-    assert [discovery.label for discovery in discover()] == [
-        "1 Claude Code session",
-        "2 Codex sessions",
-        "chatgpt-export.zip in Downloads",
-        "data-2026-01-15-09-00-00-batch-0000.zip in Downloads",
-    ]
-
-
-def test_setup_opens_no_file_before_the_user_agrees(
+def test_setup_finds_sessions_and_exports_by_their_names_and_opens_none(
     run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_path = Path.open
@@ -73,6 +59,12 @@ def test_setup_opens_no_file_before_the_user_agrees(
     output = run("setup")
     assert "2  2 Codex sessions" in output and "recollect setup --yes" in output
     offers = json.loads(run("setup", "--json"))["found"]
+    assert [each["label"] for each in offers] == [
+        "1 Claude Code session",
+        "2 Codex sessions",
+        "chatgpt-export.zip in Downloads",
+        "data-2026-01-15-09-00-00-batch-0000.zip in Downloads",
+    ]
     assert [each["source"] for each in offers] == ["claude-code", "codex", "chatgpt", "claude"]
     assert "recollect setup" in run("import", fails=True)
 
@@ -81,21 +73,16 @@ def test_setup_imports_what_the_user_selects(
     run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    for answer in ("5", "0", "maybe", "1 maybe"):
+        monkeypatch.setattr("builtins.input", lambda prompt, answer=answer: answer)
+        assert "Nothing was imported" in run("setup", fails=True)
+    monkeypatch.setattr("builtins.input", lambda prompt: "n")
+    assert "Nothing was imported" in run("setup")
     monkeypatch.setattr("builtins.input", lambda prompt: "1")
     output = run("setup")
     assert "Receipt 1" in output and "recollect service install watch" in output
     listing = json.loads(run("list", "--json"))["conversations"]
     assert [conversation["source"] for conversation in listing] == ["claude-code"]
-
-
-def test_an_answer_selects_all_none_or_some(computer: Path) -> None:
-    discoveries = discover()
-    assert choose(discoveries, "") == choose(discoveries, "Yes") == discoveries
-    assert choose(discoveries, "n") == []
-    assert choose(discoveries, "4, 1") == [discoveries[3], discoveries[0]]
-    for answer in ("5", "0", "maybe", "1 maybe"):
-        with pytest.raises(recollect.RecollectError, match="Nothing was imported"):
-            choose(discoveries, answer)
 
 
 def test_without_anything_to_import_setup_says_how_to_export(run: Any, tmp_path: Path) -> None:
@@ -108,8 +95,11 @@ def test_without_anything_to_import_setup_says_how_to_export(run: Any, tmp_path:
 def test_a_unit_of_systemd_runs_this_program_with_this_library(
     run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    monkeypatch.setattr(Systemd, "start", lambda self, name: "")
-    monkeypatch.setattr(Systemd, "state", lambda self, name: "running")
+    (computer / "bin").mkdir()
+    systemctl = computer / "bin" / "systemctl"
+    systemctl.write_text("#!/bin/sh\n")
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{computer / 'bin'}:{os.environ['PATH']}")
     assert "http://127.0.0.1:9000" in run("service", "install", "--port", "9000")
     file = computer / ".config/systemd/user/recollect-serve.service"
     assert file.stat().st_mode & 0o077 == 0
@@ -140,30 +130,32 @@ def test_a_service_that_cannot_start_says_how_to_start_it_later(
     assert "systemctl --user enable --now recollect-watch" in error
 
 
-def test_special_characters_in_a_unit_are_escaped() -> None:
-    service = Service("serve", ("/a b/100%$", 'say "hi"'), {"X": "back\\slash"})
-    unit = Systemd().render(service)
-    assert 'ExecStart="/a b/100%%$$" "say \\"hi\\""' in unit
-    assert 'Environment="X=back\\\\slash"' in unit
+def test_special_characters_in_a_unit_are_escaped(run: Any, computer: Path) -> None:
+    unit = run("service", "install", "--host", 'a b%$"\\', "--dry-run")
+    assert '"--host" "a b%%$$\\"\\\\"' in unit
 
 
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
-def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
-    file = tmp_path / "recollect-serve.service"
-    service = Service("serve", (sys.executable, "-m", "recollect"), {"A": "b c"})
-    file.write_text(Systemd().render(service))
+def test_systemd_accepts_the_unit(run: Any, computer: Path) -> None:
+    file = computer / "recollect-serve.service"
+    file.write_text(run("service", "install", "--dry-run"))
     process = subprocess.run(
         ["systemd-analyze", "--user", "verify", str(file)], capture_output=True, text=True
     )
     assert str(file) not in process.stderr, process.stderr
 
 
-def test_an_agent_of_launchd_runs_this_program() -> None:
-    service = Service("watch", ("python", "-m", "recollect", "watch"), {"A": "<b&c>"})
-    agent = plistlib.loads(Launchd().render(service).encode())
-    assert agent["ProgramArguments"] == ["python", "-m", "recollect", "watch"]
-    assert agent["EnvironmentVariables"] == {"A": "<b&c>"} and agent["RunAtLoad"]
+def test_an_agent_of_launchd_runs_this_program(
+    run: Any, computer: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    text = run("service", "install", "watch", "--dry-run", "--user", "<b&c>")
+    agent = plistlib.loads(text[text.index("<?xml") :].encode())
+    assert agent["ProgramArguments"] == [sys.executable, "-m", "recollect", "watch"]
+    environment = agent["EnvironmentVariables"]
+    assert (environment["RECOLLECT_HOME"], environment["RECOLLECT_USER"]) == (place, "<b&c>")
+    assert agent["RunAtLoad"]
 
 
 # -- completion ------------------------------------------------------------------
@@ -180,56 +172,45 @@ def tagged_library(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("tagged_library")
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("line", "expected"),
     few(
         [
-            (["se"], ["setup", "search", "serve", "service"]),
-            (["list", "--pr"], ["--project"]),
-            (["list", "--project", ""], ["my garden"]),
-            (["list", "--project=my"], ["--project=my garden"]),
-            (["search", "--tag", "i"], ["idea"]),
-            (["search", "--tag", "=", "i"], ["idea"]),
-            (["search", "--source", "r"], ["recollect"]),
-            (["search", "--role", "a"], ["assistant"]),
-            (["search", "--mode", "t"], ["text"]),
-            (["--user", "nobody", "list", "--tag", ""], []),
-            (["read", ""], ["talk"]),
-            (["tag", "talk", "s"], ["summer"]),
-            (["knowledge", "li"], ["list"]),
-            (["knowledge", "list", "n"], ["notes"]),
-            (["completion", ""], ["bash", "zsh", "fish"]),
-            (["import", "./"], []),
+            ("se", ["search", "serve", "service", "setup"]),
+            ("list --pr", ["--project "]),
+            ("list --project ", ["my\\ garden "]),
+            ("list --project=my", ["--project=my\\ garden "]),
+            ("search --tag i", ["idea "]),
+            ("search --source r", ["recollect "]),
+            ("search --role a", ["assistant "]),
+            ("search --mode t", ["text "]),
+            ("--user nobody list --tag ", []),
+            ("read ", ["talk "]),
+            ("tag talk s", ["summer "]),
+            ("knowledge li", ["list "]),
+            ("knowledge list n", ["notes "]),
+            ("completion ", ["bash", "fish", "zsh"]),
+            ("import ./nothing", []),
         ],
-        6,
+        5,
     ),
 )
-def test_completion_offers_what_fits(words: list[str], expected: list[str]) -> None:
-    assert [candidate.text for candidate in candidates(words)] == expected
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("tagged_library")
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_script_works_in_the_shell(run: Any, tmp_path: Path, shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
-    script = tmp_path / "script"
-    script.write_text(run("completion", shell))
-    program = tmp_path / "recollect"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m recollect "$@"\n')
-    program.chmod(0o755)
-    checks = {
-        "bash": f"source {script}; COMP_WORDS=(recollect list --project m); COMP_CWORD=3; "
-        '_recollect; printf "%s\\n" "${COMPREPLY[@]}"',
-        "zsh": f"compdef() {{ }}; source {script}; functions _recollect",
-        "fish": f"source {script}; complete -C 'recollect list --project m'",
+def test_completion_offers_what_fits(line: str, expected: list[str], tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    line = f"recollect {line}"
+    environment = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(found),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
     }
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    process = subprocess.run(
-        [shell, "-c", checks[shell]], capture_output=True, text=True, env=environment
-    )
-    assert process.returncode == 0, process.stderr
-    assert {"bash": "my\\ garden", "zsh": "compadd", "fish": "my garden"}[shell] in process.stdout
+    subprocess.run([sys.executable, "-m", "recollect"], env=environment, check=True)
+    assert sorted(filter(None, found.read_text().split("\v"))) == expected
+
+
+def test_every_shell_has_a_completion_script(run: Any) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_ARGCOMPLETE" in run("completion", shell)
 
 
 # -- opening the console ---------------------------------------------------------
@@ -262,10 +243,15 @@ def test_open_shows_a_conversation_in_the_browser(
 ) -> None:
     address, paths = web_server
     pages: list[str] = []
-    monkeypatch.setattr("recollect.cli.reading.open_browser", lambda url: pages.append(url) or True)
     run("list")
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert f"is at {address}/c/talk" in run("open", "1", "--url", address), "without a screen"
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr("webbrowser.open", lambda url: pages.append(url) or True)
     assert "Opened About roses" in run("open", "1", "--url", address)
-    assert pages == [f"{address}/c/talk"] and paths == ["/c/talk"]
+    assert pages == [f"{address}/c/talk"] and paths == ["/c/talk"] * 2
 
 
 @pytest.mark.usefixtures("tagged_library")
@@ -279,15 +265,3 @@ def test_open_says_if_the_console_does_not_run_or_has_another_library(
     monkeypatch.setenv("RECOLLECT_PORT", "9")
     assert "recollect serve" in run("open", "talk", fails=True)
     assert "not a web address" in run("open", "talk", "--url", "file:///etc", fails=True)
-
-
-def test_without_a_screen_no_browser_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert not open_browser("http://127.0.0.1:8765")
-    monkeypatch.setenv("BROWSER", "true %s")
-    import webbrowser
-
-    monkeypatch.setattr(webbrowser, "_tryorder", None)
-    assert open_browser("http://127.0.0.1:8765")

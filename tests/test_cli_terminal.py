@@ -17,7 +17,6 @@ from selection import few
 import recollect
 from recollect import Document, Passage
 from recollect.cli import main
-from recollect.cli.terminal import pager_command
 from recollect.home_folder import RESULTS
 from recollect.model.documents import arrange
 
@@ -248,14 +247,6 @@ def test_text_that_confuses_the_renderer_is_printed(
     assert "**odd** text" in plain_run("read", "odd")
 
 
-def test_the_pager_is_the_one_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAGER", f"{sys.executable} -u")
-    assert pager_command() == [sys.executable, "-u"]
-    for pager in ("cat", "", "no-such-pager"):
-        monkeypatch.setenv("PAGER", pager)
-        assert pager_command() == []
-
-
 @pytest.mark.full
 def test_a_long_conversation_is_shown_in_a_pager(filled_run: Any, place: str) -> None:
     """In a real terminal: the pager gets the conversation, and may quit before its end."""
@@ -365,7 +356,7 @@ def test_without_a_command_the_state_of_the_library_is_shown(run: Any, place: st
     with recollect.open(place) as library:
         library.add_conversation("c", messages=[{"role": "user", "content": "hello"}])
     output = run()
-    assert "1 conversation, 1 message " in output
+    assert "1 conversation, 1 message\n" in output
     assert "Last import" in output and "none" in output
     assert "recollect search WORDS" in output and "recollect --help" in output
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import Document
-from recollect.cli import common, knowledge, knowledge_editing
+from recollect.cli import common, knowledge_editing
 from recollect.importers.items import (
     Cue,
     cues_of,
@@ -22,9 +22,8 @@ from recollect.importers.items import (
     with_fields,
     with_text,
 )
-from recollect.knowledge import exporting, retrieval
+from recollect.knowledge import exporting
 from recollect.knowledge.results import SOURCES
-from recollect.language import transcript
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -130,5 +129,3 @@ def test_the_command_line_has_all_kinds_formats_and_modes() -> None:
     assert {
         SOURCES[name]: formats for name, formats in knowledge_editing.FORMATS.items()
     } == exporting.FORMATS
-    assert knowledge.MODES == retrieval.MODES
-    assert knowledge.TRANSCRIPTS == transcript.FORMATS

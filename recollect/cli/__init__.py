@@ -11,7 +11,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 
@@ -75,9 +75,7 @@ COMMANDS = {
     "keys": ("keys", "create, list and revoke API keys"),
     "mcp": ("serving", "serve agents over stdio (MCP)"),
 }
-"""Each command with its module and a summary. `define_NAME` in the module adds its arguments."""
-COMPLETION = ("completion", "words", "--")
-"""How the completion script of a shell asks what fits at the cursor."""
+"""Each command with its module, which declares its arguments, and a summary."""
 _EXAMPLES = """\
 examples:
   recollect setup                                      find conversations on this computer
@@ -97,57 +95,35 @@ Every command has its own --help.
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest the command, action or value that was probably meant."""
+    """A parser whose errors suggest the command or action that was probably meant."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is None or value in action.choices:
-            return
-        from recollect.cli.suggestions import describe_unknown
+        if isinstance(action.choices, dict) and value not in action.choices:
+            from recollect.cli.suggestions import describe_unknown
 
-        names = [str(choice) for choice in action.choices]
-        if isinstance(action.metavar, str) and action.metavar in ("COMMAND", "ACTION"):
-            noun = action.metavar.lower()
-            self.exit(2, f"recollect: {describe_unknown(noun, str(value), names, self.prog)}\n")
-        raise argparse.ArgumentError(action, describe_unknown("value", str(value), names))
+            noun = str(action.metavar).strip("[]").lower()
+            problem = describe_unknown(noun, str(value), list(action.choices), self.prog)
+            self.exit(2, f"recollect: {problem}\n")
 
     def format_help(self) -> str:
         import shutil  # argparse does the same: only help needs it
 
-        epilog = self.epilog
-        if epilog:
-            self.epilog = fit_examples(epilog, shutil.get_terminal_size().columns)
+        examples = self.epilog
+        if examples:
+            width = shutil.get_terminal_size().columns
+            self.epilog = "\n".join(fit(line, width) for line in examples.splitlines())
         try:
             return super().format_help()
         finally:
-            self.epilog = epilog
+            self.epilog = examples
 
 
-def fit_examples(text: str, width: int) -> str:
-    """Move the remarks beside examples to the left, or below them, if the terminal is narrow."""
-    lines = text.splitlines()
-    if all(len(line) <= width for line in lines):
-        return text
-    columns = [2 + len(c) for c, r in map(split_example, lines) if r and len(c + r) + 2 <= width]
-    column = max(columns, default=0)
-    return "\n".join(fit_example(*split_example(line), column, width) for line in lines)
-
-
-def split_example(line: str) -> tuple[str, str]:
-    """The command and the remark of a line. Lines that are no examples have no remark."""
+def fit(line: str, width: int) -> str:
+    """Move the remark of an example below it if the terminal is narrow."""
     command, _, remark = line.partition("   ")
-    if not line.startswith("  recollect "):
-        return line, ""
-    return command.rstrip(), remark.strip()
-
-
-def fit_example(command: str, remark: str, column: int, width: int) -> str:
-    if not remark:
-        return command
-    if len(command) < column and column + len(remark) <= width:
-        return f"{command:<{column}}{remark}"
-    if len(command) + 2 + len(remark) <= width:
-        return f"{command}  {remark}"
-    return f"{command}\n      {remark}"
+    if len(line) <= width or not remark or not line.startswith("  recollect "):
+        return line
+    return f"{command}\n      {remark.strip()}"
 
 
 class Command(Parser):
@@ -158,21 +134,18 @@ class Command(Parser):
         self._undefined = command
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self._define()
+        self.define()
         return super().parse_known_args(args, namespace)
 
     def format_help(self) -> str:
-        self._define()
+        self.define()
         return super().format_help()
 
-    def _define(self) -> None:
-        name = self._undefined
-        if not name:
-            return
-        self._undefined = ""
-        module, _ = COMMANDS[name]
-        define = getattr(import_module(f"recollect.cli.{module}"), f"define_{name}")
-        define(self)
+    def define(self) -> None:
+        name, self._undefined = self._undefined, ""
+        if name:
+            import_module(f"recollect.cli.{COMMANDS[name][0]}")
+            import_module("recollect.cli.commands").define(self, name)
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
@@ -188,32 +161,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     commands = top.add_subparsers(
         dest="command", metavar="COMMAND", prog="recollect", parser_class=Command
     )
-    names: Iterable[str] = COMMANDS
-    if command in COMMANDS:
-        names = [command]
-    for name in names:
+    for name in [command] if command in COMMANDS else COMMANDS:
         _, summary = COMMANDS[name]
-        commands.add_parser(name, command=name, help=summary, description=sentence(summary))
+        description = f"{summary[0].upper()}{summary[1:]}."
+        commands.add_parser(name, command=name, help=summary, description=description)
     return top
-
-
-def define_all(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser with everything that the command named in `words` has. For completion."""
-    top = parser()
-    for word in words:
-        if word in COMMANDS:
-            command = _commands(top)[word]
-            assert isinstance(command, Command)
-            command._define()
-            break
-    return top
-
-
-def _commands(top: argparse.ArgumentParser) -> Any:
-    for action in top._actions:
-        if isinstance(action.choices, dict):
-            return action.choices
-    return {}
 
 
 def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False) -> None:
@@ -240,21 +192,19 @@ def add_library(parser: argparse.ArgumentParser, *, after_command: bool = False)
     )
 
 
-def sentence(summary: str) -> str:
-    return f"{summary[0].upper()}{summary[1:]}."
-
-
 def main(words: Sequence[str], command: str = "") -> int:
     """Run a command line. It starts faster if its command is given as well."""
-    if tuple(words[:3]) == COMPLETION:
-        # The words to complete are no arguments: argparse would drop a `--` among them.
-        complete: Callable[[Sequence[str]], int]
-        complete = import_module("recollect.cli.completing").print_candidates
-        return complete(words[3:])
-    replace_unprintable_characters()
+    if "_ARGCOMPLETE" in os.environ:
+        import_module("recollect.cli.completing").complete()
+    for stream in (sys.stdout, sys.stderr):
+        # Stored text may contain any character, and half of one.
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
     arguments = parse(parser(command), words)
-    run: Callable[[argparse.Namespace], int] = arguments.run
-    identify()
+    run: Callable[[argparse.Namespace], int | None] = arguments.run
+    log = sys.modules.get("recollect.store.audit_log")
+    if log is not None:
+        log.set_actor(log.Actor(interface="cli"))
     if "read_only" in arguments:
         os.environ["RECOLLECT_READ_ONLY"] = "on"
     if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
@@ -264,7 +214,7 @@ def main(words: Sequence[str], command: str = "") -> int:
 
         passphrases.prompt = getpass
     try:
-        status = run(arguments)
+        status = run(arguments) or 0
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
@@ -275,41 +225,21 @@ def main(words: Sequence[str], command: str = "") -> int:
         sys.stderr.close()  # the reader, such as `head`, has closed the pipe
         return 0
     except OSError as error:
-        close_broken_output()
-        print(f"recollect: {_reason(error)}", file=sys.stderr)
+        try:
+            sys.stdout.flush()
+        except OSError:  # it cannot be written, and the interpreter would try again
+            with suppress(OSError):
+                sys.stdout.close()
+        reason = f"{error.strerror or error}."
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason = "The disk is full, so not everything was written. Free some space and retry."
+        elif error.filename:
+            reason = f"{error.filename}: {reason}"
+        print(f"recollect: {reason}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("recollect: Interrupted. Everything saved so far is kept.", file=sys.stderr)
         return 130
-
-
-def replace_unprintable_characters() -> None:
-    """Print a question mark for characters that the encoding of the terminal does not have.
-
-    Stored text may contain any character, and half of one.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
-
-
-def close_broken_output() -> None:
-    """Close standard output if it cannot be written, or the interpreter tries it again."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with suppress(OSError):
-            sys.stdout.close()
-
-
-def _reason(error: OSError) -> str:
-    """What a person needs to know about an error of the operating system."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "The disk is full, so not everything was written. Free some space and try again."
-    reason = error.strerror or str(error)
-    if error.filename:
-        return f"{error.filename}: {reason}."
-    return f"{reason}."
 
 
 def parse(top: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
@@ -321,10 +251,3 @@ def parse(top: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namesp
     if arguments.command is None:
         arguments.run = import_module("recollect.cli.overview").show_overview
     return arguments
-
-
-def identify() -> None:
-    """Tell the audit log, if the command loaded it, that a person at this computer acts."""
-    log = sys.modules.get("recollect.store.audit_log")
-    if log is not None:
-        log.set_actor(log.Actor(interface="cli"))

@@ -1,19 +1,20 @@
-"""What every command needs: options, the library, checks of names, and JSON."""
+"""What many commands need: arguments, the library, checks of names, text, tables and JSON."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from getpass import getpass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.markup import escape
 
-from recollect.cli import add_library, sentence
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput, NotFound
 from recollect.language.queries.query_tokens import ROLES
@@ -27,7 +28,6 @@ from recollect.places import open, open_existing
 from recollect.settings import READ_ONLY, default_user, place
 from recollect.store.values import Purge
 
-Commands = Any  # argparse keeps the type of its subparsers private
 KNOWLEDGE_KINDS = tuple(kind.knowledge for kind in KIND_TABLE)
 """The kinds, as the Knowledge API calls them."""
 AS_TYPED = "Use --no-correct or quotes to search for it as typed."
@@ -37,77 +37,28 @@ _SHORT_ID = 8
 _WHOLE_ID = 16
 """Ids that are not longer are names, which are shown as they are."""
 
-
-def add_command(
-    commands: Commands,
-    name: str,
-    summary: str,
-    run: Callable[[argparse.Namespace], int],
-    examples: str,
-) -> argparse.ArgumentParser:
-    """Add a command to a group, such as `recollect knowledge list`."""
-    command: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=sentence(summary)
-    )
-    define(command, run, examples)
-    return command
-
-
-def define(
-    command: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], examples: str
-) -> None:
-    """Set what a command runs, and add the options that every command has."""
-    add_examples(command, examples)
-    command.set_defaults(run=run)
-    add_library(command, after_command=True)
-    add_flag(command, "--json", "print JSON for programs")
-
-
-def define_group(group: argparse.ArgumentParser, examples: str) -> Commands:
-    """Make a command a group of commands."""
-    add_examples(group, examples)
-    return group.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-
-def add_examples(command: argparse.ArgumentParser, examples: str) -> None:
-    command.epilog = "examples:\n" + examples
-    command.formatter_class = argparse.RawDescriptionHelpFormatter
-
-
-def add_flag(command: argparse._ActionsContainer, name: str, help: str) -> None:
-    command.add_argument(name, action="store_true", help=help)
-
-
-def add_list(command: argparse.ArgumentParser, name: str, help: str, **options: Any) -> None:
-    """An option that may be repeated."""
-    command.add_argument(name, action="append", default=[], help=help, **options)
-
-
-def add_filters(command: argparse.ArgumentParser) -> None:
-    add_list(command, "--role", "user, assistant, tool or system; may be repeated", metavar="ROLE")
-    add_list(command, "--author", "who wrote it; may be repeated", metavar="NAME")
-    command.add_argument(
-        "--after", metavar="DATE", help="only on or after this ISO 8601 date or time"
-    )
-    command.add_argument(
-        "--before",
-        metavar="DATE",
-        help="only on or before it; a bare date includes the whole day (UTC)",
-    )
-    add_origin_filters(command)
-    add_list(command, "--tag", "only conversations with this tag", metavar="NAME")
-    add_list(command, "--conversation", "only inside this conversation", metavar="ID")
-
-
-def add_origin_filters(command: argparse.ArgumentParser) -> None:
-    """Options for where conversations come from."""
-    add_list(command, "--project", "only this project", metavar="NAME")
-    add_list(command, "--source", f"one of {', '.join(SOURCES)}; may be repeated", metavar="NAME")
-
-
-def add_folders(command: argparse.ArgumentParser, option: str, help: str) -> None:
-    """An option for folders that must exist; `existing_folders` checks them."""
-    add_list(command, option, f"{help}; may be repeated", metavar="FOLDER")
+FILTERS = f"""
+    --role ROLE...        user, assistant, tool or system; may be repeated
+    --author NAME...      who wrote it; may be repeated
+    --after DATE          only on or after this ISO 8601 date or time
+    --before DATE         only on or before it; a bare date includes the whole day (UTC)
+    --project NAME...     only this project
+    --source NAME...      one of {", ".join(SOURCES)}; may be repeated
+    --tag NAME...         only conversations with this tag
+    --conversation ID...  only inside this conversation
+"""
+SEARCH = """
+    --mode both|text|vector =both  by words (text), by meaning (vector) or both
+    --no-correct                   do not correct words that occur nowhere
+    --[no-]rerank                  let a small model judge the first hits (slower);
+                                   default: the setting rerank
+"""
+NO_INDEX = """
+    --no-index  index later; text search works at once
+"""
+OUTPUT = """
+    -o --output FILE  a file to write (default: standard output)
+"""
 
 
 def existing_folders(names: Sequence[str]) -> list[Path]:
@@ -117,37 +68,6 @@ def existing_folders(names: Sequence[str]) -> list[Path]:
         if not folder.is_dir():
             raise InvalidInput(f"There is no folder {folder}.")
     return folders
-
-
-def add_no_index(command: argparse.ArgumentParser) -> None:
-    """The option of commands that index what they have added."""
-    add_flag(command, "--no-index", "index later; text search works at once")
-
-
-def add_search_options(command: argparse.ArgumentParser) -> None:
-    """Options of every search by words and meaning."""
-    add_flag(command, "--no-correct", "do not correct words that occur nowhere")
-    command.add_argument(
-        "--rerank",
-        action=argparse.BooleanOptionalAction,
-        help="let a small model judge the first hits (slower); default: the setting rerank",
-    )
-
-
-def kind_argument(names: Collection[str]) -> Callable[[str], str]:
-    """The type of an argument that names a kind: `notes`, and `note` too."""
-
-    def parse(text: str) -> str:
-        for name in names:
-            if text in (name, name.removesuffix("s")):
-                return name
-        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(names)}")
-
-    return parse
-
-
-def add_kind(command: argparse.ArgumentParser, names: Collection[str]) -> None:
-    command.add_argument("kind", type=kind_argument(names), metavar="KIND", help=", ".join(names))
 
 
 def writable(arguments: argparse.Namespace) -> Library:
@@ -162,7 +82,7 @@ def existing(arguments: argparse.Namespace) -> Library:
         raise no_library(arguments)
     reason = library.read_only
     if reason and not READ_ONLY.get():
-        console(stderr=True).print(f"[dim]Read-only: {safe(reason)}.[/]", soft_wrap=True)
+        show(f"[dim]Read-only: {safe(reason)}.[/]", stderr=True)
     return library
 
 
@@ -233,17 +153,63 @@ def copies_label(count: int) -> str:
 def print_purge(purge: Purge) -> None:
     """Say that files still contain deleted text, if they do."""
     if purge.reason:
-        console(stderr=True).print(
+        show(
             f"Purge pending: {purge.reason}. It is removed as soon as possible; "
             "`recollect stats` shows whether it is gone.",
-            soft_wrap=True,
+            stderr=True,
         )
 
 
-def print_json(value: Any) -> None:
+def print_table(headings: str, rows: Iterable[Sequence[str]], **options: Any) -> None:
+    """Print rows below headings, which commas separate. Stored text in cells must be `safe`."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(*headings.split(", "), box=SIMPLE_HEAD, pad_edge=False, **options)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def show(line: str, *, stderr: bool = False) -> None:
+    """Print a line that the terminal may wrap, but a pipe or file gets as one."""
+    console(stderr=stderr).print(line, soft_wrap=True)
+
+
+def is_confirmed(question: str) -> bool:
+    return input(question).strip().lower() in ("y", "yes")
+
+
+def ask_for_passphrase(loss: str, options: str) -> str:
+    """Ask for a new passphrase twice. `loss` is what happens without it."""
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"There is no terminal to ask for a passphrase. Use {options}.")
+    passphrase = getpass(f"New passphrase (without it, {loss}): ")
+    if getpass("The same again: ") != passphrase:
+        raise InvalidInput("The two passphrases differ.")
+    return passphrase
+
+
+def write_file(path: str | Path, write: Callable[[TextIO], object]) -> None:
+    """Write a text file under another name first, so that it is complete or does not exist."""
+    target = Path(path)
+    draft = target.with_name(target.name + ".part")
+    try:
+        with draft.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            write(file)
+        draft.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+    show(f"Wrote {safe(str(target))}", stderr=True)
+
+
+def print_json(value: Any) -> int:
     """ASCII with escapes: lone surrogates in stored text cannot be written as UTF-8."""
     json.dump(value, sys.stdout, indent=2, default=plain, allow_nan=False)
     sys.stdout.write("\n")
+    return 0
 
 
 def plain(value: object) -> Any:
@@ -313,21 +279,3 @@ def exists(library: Library, filter: Filter) -> bool:
 def facet_names(library: Library, field: str) -> list[str]:
     """All projects, sources or tags of every kind, the most frequent first."""
     return [name for name, _ in library.facet_names(field, kinds=KINDS)]
-
-
-def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """The type of an option that takes a number within bounds."""
-    range_ = f"a whole number of at least {least}"
-    if most is not None:
-        range_ = f"a whole number from {least} to {most}"
-
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least or (most is not None and number > most):
-            raise argparse.ArgumentTypeError(f"must be {range_}, not '{text}'")
-        return number
-
-    return parse

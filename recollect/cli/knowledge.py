@@ -3,63 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from recollect.cli import knowledge_editing
+from recollect.cli.commands import command, command_group, together
 from recollect.cli.common import (
     AS_TYPED,
     KNOWLEDGE_KINDS,
-    Commands,
-    add_command,
-    add_flag,
-    add_kind,
-    add_list,
-    add_search_options,
+    OUTPUT,
+    SEARCH,
     at_terminal,
     console,
     copies_label,
-    define_group,
     existing,
-    kind_argument,
     print_json,
+    print_table,
     safe,
     safe_line,
-    whole_number,
+    show,
 )
 from recollect.errors import InvalidInput
-from recollect.knowledge.retrieval import preference
+from recollect.knowledge.retrieval import MODES, parse_retrieval, preference
 from recollect.language.text import printable, printable_line
-from recollect.library import Library
+from recollect.language.transcript import FORMATS as TRANSCRIPTS
 
-if TYPE_CHECKING:
-    from recollect.knowledge.options import KnowledgeOptions
-
-_EXAMPLES = """\
-  recollect knowledge search 'how to prune roses'      conversations and all other kinds in one list
-  recollect knowledge list notes --tag garden
-  recollect knowledge read notes NOTE
-  recollect knowledge add notes 'Roses' --text 'Prune them in late winter.' --tag garden
-  recollect knowledge edit notes NOTE --file roses.md
-  recollect knowledge export characters NAME --format png --output card.png
-  recollect knowledge transcript MEDIA --format srt
-  recollect knowledge delete notes NOTE --keep note.json
-
-To import files, use `recollect import`. Every action has its own --help.
-"""
-_SEARCH_EXAMPLES = """\
-  recollect knowledge search tomatoes
-  recollect knowledge search 'late winter' --in notes --in media --tag garden
-  recollect knowledge search watering --in media --type video --after 2025-01-01
-  recollect knowledge search summarise --in prompts --field name --json
-"""
+_KINDS = "|".join(KNOWLEDGE_KINDS)
 _COLOURS = {
     "notes": "green",
     "media": "magenta",
@@ -68,97 +43,63 @@ _COLOURS = {
     "prompts": "blue",
 }
 
+command_group(
+    "knowledge",
+    """
+    recollect knowledge search 'how to prune roses'      all kinds in one list
+    recollect knowledge list notes --tag garden
+    recollect knowledge read notes NOTE
+    recollect knowledge add notes 'Roses' --text 'Prune them in late winter.' --tag garden
+    recollect knowledge edit notes NOTE --file roses.md
+    recollect knowledge export characters NAME --format png --output card.png
+    recollect knowledge transcript MEDIA --format srt
+    recollect knowledge delete notes NOTE --keep note.json
 
-def define_knowledge(group: argparse.ArgumentParser) -> None:
-    actions = define_group(group, _EXAMPLES)
-    define_search(actions)
-    define_list(actions)
-    define_read(actions)
-    define_transcript(actions)
-    define_types(actions)
-    knowledge_editing.register(actions)
-
-
-def define_search(actions: Commands) -> None:
-    command = add_command(actions, "search", "search every kind at once", search, _SEARCH_EXAMPLES)
-    command.add_argument(
-        "query",
-        nargs="+",
-        help="a question, words, or a query (see `recollect search --help`)",
-    )
-    add_list(
-        command,
-        "--in",
-        f"only this kind: {', '.join(KNOWLEDGE_KINDS)} (chats are conversations); may be repeated",
-        dest="kinds",
-        type=kind_argument(KNOWLEDGE_KINDS),
-        metavar="KIND",
-    )
-    command.add_argument(
-        "-n",
-        "--limit",
-        type=whole_number(1, 100),
-        default=10,
-        help="results to show (default: %(default)s, at most 100)",
-    )
-    command.add_argument("--offset", type=whole_number(0), default=0, help="results to skip")
-    command.add_argument(
-        "--snippet", type=int, metavar="N", help="characters of a snippet (default: 300)"
-    )
-    add_flag(command, "--recent", "newest first instead of best first")
-    command.add_argument(
-        "--mode",
-        choices=("both", "text", "vector"),
-        default="both",
-        help="by words, meaning or both",
-    )
-    add_search_options(command)
-    add_item_filters(command)
+    To import files, use `recollect import`. Every action has its own --help.
+    """,
+)
 
 
-def add_item_filters(command: argparse.ArgumentParser) -> None:
-    """Options that concern one kind of items. Other kinds ignore them."""
-    add_list(command, "--tag", "notes: only with this keyword", metavar="NAME")
-    add_list(command, "--type", "media: only this type", metavar="NAME")
-    command.add_argument(
-        "--after", dest="date_from", metavar="DATE", help="media: only on or after this date"
-    )
-    command.add_argument(
-        "--before", dest="date_to", metavar="DATE", help="media: only on or before this date"
-    )
-    command.add_argument(
-        "--by", choices=("both", "title", "message"), help="conversations: where to search"
-    )
-    command.add_argument(
-        "--sender", metavar="NAME", help="conversations: only messages of this role or author"
-    )
-    command.add_argument(
-        "--character", metavar="ID", help="conversations: only with this character"
-    )
-    add_list(command, "--field", "prompts: which fields to search", metavar="NAME")
-
-
-def search(arguments: argparse.Namespace) -> int:
-    with existing(arguments) as library:
-        page = library.knowledge.search(" ".join(arguments.query), search_options(arguments))
-        if arguments.json:
-            print_json(page)
-            return 0
-        add_labels(library, [*page["results"], *page.get("nearest", ())])
-    show_results(page["results"], arguments.offset, page["total_estimated"])
-    show_remarks(page)
-    return 0
-
-
-def search_options(arguments: argparse.Namespace) -> KnowledgeOptions:
+@command(
+    "knowledge search",
+    together(
+        f"""
+        query+  a question, words, or a query (see `recollect search --help`)
+        --in {_KINDS}...  only this kind (chats are conversations); may be repeated
+        -n --limit 1..100 =10  results to show, at most 100
+        --offset 0.. =0     results to skip
+        --snippet 0..       characters of a snippet (default: 300)
+        --recent            newest first instead of best first
+        """,
+        SEARCH,
+        """
+        --tag NAME...   notes: only with this keyword
+        --type NAME...  media: only this type
+        --after DATE    media: only on or after this date
+        --before DATE   media: only on or before this date
+        --by both|title|message  conversations: where to search
+        --sender NAME   conversations: only messages of this role or author
+        --character ID  conversations: only with this character
+        --field NAME...  prompts: which fields to search
+        """,
+    ),
+    """
+    recollect knowledge search tomatoes
+    recollect knowledge search 'late winter' --in notes --in media --tag garden
+    recollect knowledge search watering --in media --type video --after 2025-01-01
+    recollect knowledge search summarise --in prompts --field name --json
+    """,
+)
+def search(arguments: argparse.Namespace) -> int | None:
+    """Search every kind at once."""
     from recollect.knowledge.options import KnowledgeOptions
 
-    filters = {
+    filters: dict[str, dict[str, Any]] = {  # other kinds ignore them
         "notes": {"keywords": arguments.tag},
         "media": {
             "media_types": arguments.type,
-            "date_from": arguments.date_from,
-            "date_to": arguments.date_to,
+            "date_from": arguments.after,
+            "date_to": arguments.before,
         },
         "chats": {
             "by": arguments.by,
@@ -167,140 +108,101 @@ def search_options(arguments: argparse.Namespace) -> KnowledgeOptions:
         },
         "prompts": {"fields": arguments.field},
     }
-    order = "relevance"
-    if arguments.recent:
-        order = "recent"
-    return KnowledgeOptions(
-        sources=arguments.kinds,
+    options = KnowledgeOptions(
+        sources=arguments.in_,
         limit=arguments.limit,
         offset=arguments.offset,
         snippet_length=preference("snippet_length", arguments.snippet, {}),
-        order_by=order,
-        filters={kind: without_empty(fields) for kind, fields in filters.items()},
+        order_by="recent" if arguments.recent else "relevance",
+        filters={
+            kind: {name: value for name, value in fields.items() if value}
+            for kind, fields in filters.items()
+        },
         mode=arguments.mode,
         correct=not arguments.no_correct,
         rerank=arguments.rerank,
         fold=True,
     )
-
-
-def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value}
-
-
-def add_labels(library: Library, results: Iterable[dict[str, Any]]) -> None:
-    """Replace empty titles by what is shown instead."""
-    for result in results:
-        result["title"] = library.label(result["id"], result["title"] or "")
-
-
-def show_results(results: Sequence[dict[str, Any]], offset: int, total: int) -> None:
+    with existing(arguments) as library:
+        page = library.knowledge.search(" ".join(arguments.query), options)
+        if arguments.json:
+            return print_json(page)
+        results, nearest = page["results"], page.get("nearest", ())
+        for result in (*results, *nearest):
+            result["title"] = library.label(result["id"], result["title"] or "")
     out = console()
     for result in results:
         show_result(result)
-        out.print()
     if results:
-        last = offset + len(results)
+        first, last, total = arguments.offset + 1, arguments.offset + len(results), 0
+        total = page["total_estimated"]
         about = "" if last == total else "about "  # on the last page, all have been counted
-        out.print(f"[dim]{offset + 1:,} to {last:,} of {about}{total:,}[/]")
-    elif offset:
-        out.print("No more results.")
+        out.print(f"[dim]{first:,} to {last:,} of {about}{total:,}[/]")
     else:
-        out.print("No results.")
-
-
-def show_remarks(page: Mapping[str, Any]) -> None:
-    """A note, corrections, and, if there are no results, what is closest in meaning."""
-    out = console()
+        out.print("No more results." if arguments.offset else "No results.")
     if page.get("note"):
         out.print(f"[yellow]{safe(page['note'])}[/]")
     if page.get("corrections"):
         out.print(f"[yellow]{AS_TYPED}[/]")
-    if page.get("nearest"):
+    if nearest:
         out.print("\n[dim]Closest in meaning:[/]\n")
-        for result in page["nearest"]:
+        for result in nearest:
             show_result(result)
-            out.print()
+    return None
 
 
 def show_result(result: Mapping[str, Any]) -> None:
-    out = console()
     source, loc = result["source"], result["loc"] or {}
+    seconds = loc.get("seconds")
     details = [result["media_type"], result["sender"], (result["last_modified"] or "")[:10]]
-    if "seconds" in loc:
-        details.append(clock(loc["seconds"]))
+    if seconds is not None:
+        number = int(seconds)
+        details.append(f"{number // 3600}:{number // 60 % 60:02}:{number % 60:02}")
     if "page" in loc:
         details.append(f"page {loc['page']}")
     details.append(loc.get("field"))
     details += [f"#{tag}" for tag in result["tags"] or ()]
-    details.append(copies_label(result["copies"]))
-    details.append(f"score {result['score']:.2f}")
-    subtitle = safe(" · ".join(detail for detail in details if detail))
+    details += [copies_label(result["copies"]), f"score {result['score']:.2f}"]
+    subtitle = safe(" · ".join(filter(None, details)))
     title = safe_line(result["title"])
-    out.print(
-        f"[bold]{title}[/]  [{_COLOURS[source]}]{source}[/] [dim]{subtitle}[/]", soft_wrap=True
-    )
-    out.print(Padding(safe(result["snippet"]), (0, 0, 0, 2)))
+    show(f"[bold]{title}[/]  [{_COLOURS[source]}]{source}[/] [dim]{subtitle}[/]")
+    console().print(Padding(safe(result["snippet"]), (0, 0, 0, 2)))
+    command = f"recollect knowledge read {source} {shlex.quote(result['id'])}"
     if result["message_id"]:
-        command = f"recollect read {word(result['id'])} --message {word(result['message_id'])}"
-    else:
-        command = f"recollect knowledge read {source} {word(result['id'])}"
-        if "seconds" in loc:
-            command += f" --at {loc['seconds']:g}"
-    out.print(f"  [dim]{command}[/]", soft_wrap=True)
+        words = map(shlex.quote, (result["id"], result["message_id"]))
+        command = "recollect read {} --message {}".format(*words)
+    elif seconds is not None:
+        command += f" --at {seconds:g}"
+    show(f"  [dim]{safe(command)}[/]\n")
 
 
-def word(text: str) -> str:
-    """An id as it can be typed in a shell."""
-    return safe(shlex.quote(text))
-
-
-def clock(seconds: float) -> str:
-    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
-
-
-_LIST_EXAMPLES = """\
-  recollect knowledge list notes
-  recollect knowledge list media --type pdf --search report
-  recollect knowledge list prompts --tag work --json
-"""
-_LONGEST_ID = 36
-"""Longer ids are continued on the next line."""
-
-
-def define_list(actions: Commands) -> None:
-    command = add_command(
-        actions,
-        "list",
-        "list the items of a kind, most recently changed first",
-        list_,
-        _LIST_EXAMPLES,
-    )
-    add_kind(command, KNOWLEDGE_KINDS)
-    command.add_argument(
-        "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
-    )
-    add_list(command, "--tag", "only with this tag or keyword", metavar="NAME")
-    add_list(command, "--type", "only media of this type", metavar="NAME")
-    command.add_argument(
-        "-n",
-        "--limit",
-        type=whole_number(1, 200),
-        default=50,
-        help="how many (default: %(default)s, at most 200)",
-    )
-    command.add_argument("--offset", type=whole_number(0), default=0, help="how many to skip")
-
-
-def list_(arguments: argparse.Namespace) -> int:
+@command(
+    "knowledge list",
+    f"""
+    kind {_KINDS}  the kind
+    --search TEXT  only titles or ids that contain this
+    --tag NAME...  only with this tag or keyword
+    --type NAME...  only media of this type
+    -n --limit 1..200 =50  how many, at most 200
+    --offset 0.. =0  how many to skip
+    """,
+    """
+    recollect knowledge list notes
+    recollect knowledge list media --type pdf --search report
+    recollect knowledge list prompts --tag work --json
+    """,
+)
+def list_(arguments: argparse.Namespace) -> int | None:
+    """List the items of a kind, most recently changed first."""
     from recollect.knowledge.results import list_entry
 
-    if arguments.type and arguments.kind != "media":
+    kind, is_media = arguments.kind, arguments.kind == "media"
+    if arguments.type and not is_media:
         raise InvalidInput("--type applies to media only.")
     with existing(arguments) as library:
         summaries, total = library.knowledge.list(
-            arguments.kind,
-            search=arguments.search,
+            kind,
+            search=arguments.search or "",
             tags=arguments.tag,
             media_types=arguments.type,
             limit=arguments.limit,
@@ -309,175 +211,114 @@ def list_(arguments: argparse.Namespace) -> int:
     items = [list_entry(summary) for summary in summaries]
     if arguments.json:
         page = {"limit": arguments.limit, "offset": arguments.offset}
-        print_json({"items": items, "total": total} | page)
-        return 0
+        return print_json({"items": items, "total": total} | page)
+    rows = [
+        {
+            "id": item["id"],
+            "changed": (item["last_modified"] or "")[:10],
+            "version": str(item["version"]),
+            "title": item["title"] or "Untitled",
+            "tags": ", ".join(item["tags"] or ()),
+            "type": item["media_type"] or "",
+        }
+        for item in items
+    ]
+    if not at_terminal():  # for programs: one line per item, with tabs between the fields
+        for row in rows:
+            line = "\t".join(map(printable_line, row.values()))
+            sys.stdout.write(line.encode("utf-8", "replace").decode() + "\n")
+        return None
     out = console()
-    if not at_terminal():
-        print_lines(items)
-        return 0
-    if not items:
-        out.print(nothing_listed(arguments, total))
-        return 0
-    print_table(arguments.kind, items)
-    out.print(f"[dim]{len(items):,} of {total:,}[/]")
-    return 0
+    if rows:
+        show_items(rows, is_media)
+        out.print(f"[dim]{len(rows):,} of {total:,}[/]")
+    elif total:
+        out.print(f"No more {kind}; there are {total:,}.")
+    elif arguments.search or arguments.tag or arguments.type:
+        out.print(f"No {kind} match.")
+    else:
+        out.print(f"There are no {kind} yet.")
+    return None
 
 
-def nothing_listed(arguments: argparse.Namespace, total: int) -> str:
-    if total:
-        return f"No more {arguments.kind}; there are {total:,}."
-    if arguments.search or arguments.tag or arguments.type:
-        return f"No {arguments.kind} match."
-    return f"There are no {arguments.kind} yet."
-
-
-def print_lines(items: list[dict[str, Any]]) -> None:
-    """For programs: one line per item, with tabs between the fields."""
-    for item in items:
-        fields = (
-            item["id"],
-            (item["last_modified"] or "")[:10],
-            str(item["version"]),
-            item["title"] or "Untitled",
-            ", ".join(item["tags"] or ()),
-            item["media_type"] or "",
-        )
-        lines = map(printable_line, fields)
-        sys.stdout.write("\t".join(lines).encode("utf-8", "replace").decode() + "\n")
-
-
-def print_table(kind: str, items: list[dict[str, Any]]) -> None:
+def show_items(rows: list[dict[str, str]], is_media: bool) -> None:
     """One row per item. Only titles and tags may shrink: ids are for copying."""
+    from rich.table import Table
+
+    columns = ["id", *(["type"] if is_media else []), "changed", "version", "title", "tags"]
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    longest = max(len(item["id"]) for item in items)
-    table.add_column("id", overflow="fold", min_width=min(longest, _LONGEST_ID))
-    if kind == "media":
-        table.add_column("type", no_wrap=True)
-    table.add_column("changed", no_wrap=True, min_width=10)
-    table.add_column("version", no_wrap=True, justify="right", min_width=7)
-    table.add_column("title", overflow="ellipsis", min_width=16)
-    table.add_column("tags", overflow="ellipsis")
-    for item in items:
-        cells: list[str | Text] = [safe(item["id"])]
-        if kind == "media":
-            cells.append(safe(item["media_type"]))
-        cells.append((item["last_modified"] or "")[:10])
-        cells.append(str(item["version"]))
-        for text in (item["title"] or "Untitled", ", ".join(item["tags"] or ())):
-            line = printable_line(text)
-            cells.append(Text(line, no_wrap=True, overflow="ellipsis"))
-        table.add_row(*cells)
+    longest = min(36, max(len(row["id"]) for row in rows))  # longer ids have several lines
+    widths = {"id": longest, "changed": 10, "version": 7, "title": 16}
+    for column in columns:
+        is_text = column in ("title", "tags")
+        table.add_column(
+            column,
+            overflow="ellipsis" if is_text else "fold",
+            min_width=widths.get(column),
+            justify="right" if column == "version" else "left",
+        )
+    for row in rows:
+        cells = (printable_line(row[column]) for column in columns)
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells))
     console().print(table)
 
 
-def define_types(actions: Commands) -> None:
-    add_command(
-        actions, "types", "count media by type", types, "  recollect knowledge types --json\n"
-    )
-
-
-def types(arguments: argparse.Namespace) -> int:
+@command("knowledge types", examples="recollect knowledge types --json")
+def types(arguments: argparse.Namespace) -> int | None:
+    """Count media by type."""
     with existing(arguments) as library:
         counts = library.knowledge.media_types()
     if arguments.json:
-        print_json({"types": [{"media_type": name, "count": count} for name, count in counts]})
-        return 0
-    table = Table("type", "media", box=SIMPLE_HEAD, pad_edge=False)
-    for name, count in counts:
-        table.add_row(safe(name), f"{count:,}")
-    console().print(table)
-    return 0
+        return print_json(
+            {"types": [{"media_type": name, "count": count} for name, count in counts]}
+        )
+    print_table("type, media", [(safe(name), f"{count:,}") for name, count in counts])
+    return None
 
 
-_READ_EXAMPLES = """\
-  recollect knowledge read notes NOTE
-  recollect knowledge read media MEDIA --query 'late winter' --max-tokens 500
-  recollect knowledge read media MEDIA --at 90            around this second
-  recollect knowledge read characters Rosa --json
-"""
-_TRANSCRIPT_EXAMPLES = """\
-  recollect knowledge transcript MEDIA --timestamps
-  recollect knowledge transcript MEDIA --format srt --output film.srt
-"""
-MODES = ("snippet", "chunk", "chunk_with_siblings", "full", "auto")
-TRANSCRIPTS = ("text", "srt", "vtt", "json")
-
-
-def define_read(actions: Commands) -> None:
-    command = add_command(
-        actions,
-        "read",
-        "read a note, media item, conversation, character or prompt",
-        read,
-        _READ_EXAMPLES,
-    )
-    add_kind(command, KNOWLEDGE_KINDS)
-    command.add_argument(
-        "id", help="its id, as `list` and `search` show it; or the name of a character or prompt"
-    )
-    command.add_argument(
-        "--mode",
-        choices=MODES,
-        help="how much to read (default: all, or the part that --query or --at finds)",
-    )
-    command.add_argument("--query", metavar="WORDS", help="read the part that matches this")
-    command.add_argument("--chunk", type=whole_number(0), metavar="N", help="read this chunk")
-    command.add_argument(
-        "--at", type=float, metavar="SECONDS", help="read what is said at this time"
-    )
-    command.add_argument(
-        "--max-tokens", type=int, metavar="N", help="at most this many tokens (estimated)"
-    )
-    command.add_argument(
-        "--offset",
-        type=int,
-        metavar="N",
-        help="long texts: start at this character; conversations: skip this many messages",
-    )
-    command.add_argument(
-        "--page", type=whole_number(1), default=1, metavar="N", help="long conversations: the page"
-    )
-
-
-def read(arguments: argparse.Namespace) -> int:
-    from recollect.knowledge.retrieval import parse_retrieval
-
+@command(
+    "knowledge read",
+    f"""
+    kind {_KINDS}  the kind
+    id  its id, as `list` and `search` show it; or the name of a character or prompt
+    --mode {"|".join(MODES)}
+        how much to read (default: all, or the part that --query or --at finds)
+    --query WORDS  read the part that matches this
+    --chunk 0..    read this chunk
+    --at SECONDS   read what is said at this time
+    --max-tokens 1..  at most this many tokens (estimated)
+    --offset 0..   long texts: start at this character; conversations: skip this many messages
+    --page 1.. =1  long conversations: the page
+    """,
+    """
+    recollect knowledge read notes NOTE
+    recollect knowledge read media MEDIA --query 'late winter' --max-tokens 500
+    recollect knowledge read media MEDIA --at 90            around this second
+    recollect knowledge read characters Rosa --json
+    """,
+)
+def read(arguments: argparse.Namespace) -> int | None:
+    """Read a note, media item, conversation, character or prompt."""
     loc = {"chunk_index": arguments.chunk, "seconds": arguments.at}
     loc = {name: value for name, value in loc.items() if value is not None}
     mode = arguments.mode
     if mode is None:
-        mode = reading_mode(arguments, has_place=bool(loc))
-    retrieval = parse_retrieval(
-        {
-            "mode": mode,
-            "query": arguments.query,
-            "loc": loc,
-            "max_tokens": arguments.max_tokens,
-            "offset": arguments.offset,
-        },
-        {},
-    )
+        mode = "chunk" if arguments.max_tokens is None else "chunk_with_siblings"
+        if not loc and not arguments.query:
+            mode = "full"
+    request = {
+        "mode": mode,
+        "query": arguments.query,
+        "loc": loc,
+        "max_tokens": arguments.max_tokens,
+        "offset": arguments.offset,
+    }
+    retrieval = parse_retrieval(request, {})
     with existing(arguments) as library:
         answer = library.knowledge.get(arguments.kind, arguments.id, retrieval, page=arguments.page)
     if arguments.json:
-        print_json(answer)
-        return 0
-    show_item(answer)
-    return 0
-
-
-def reading_mode(arguments: argparse.Namespace, *, has_place: bool) -> str:
-    """Read everything, unless the user asks for a place in the item."""
-    if not has_place and not arguments.query:
-        return "full"
-    if arguments.max_tokens is None:
-        return "chunk"
-    return "chunk_with_siblings"
-
-
-def show_item(answer: Mapping[str, Any]) -> None:
-    out = console()
-    meta, page = answer["meta"], answer.get("page") or {}
+        return print_json(answer)
+    meta, page, content = answer["meta"], answer.get("page") or {}, answer["content"]
     details = [
         meta["media_type"],
         meta["url"],
@@ -485,56 +326,48 @@ def show_item(answer: Mapping[str, Any]) -> None:
         f"version {meta['version']}",
         *(f"#{tag}" for tag in meta["tags"] or ()),
     ]
-    subtitle = safe(" · ".join(detail for detail in details if detail))
     title = safe_line(meta["title"]) or "Untitled"
-    out.print(f"[bold]{title}[/]  [dim]{subtitle}[/]\n", soft_wrap=True)
-    content = answer["content"]
+    show(f"[bold]{title}[/]  [dim]{safe(' · '.join(filter(None, details)))}[/]\n")
     if isinstance(content, str):
-        out.print(safe(content), soft_wrap=True)
+        show(safe(content))
     else:
         for name, text in content.items():
-            out.print(f"[bold cyan]{safe(name)}[/]")
-            out.print(safe(text) + "\n", soft_wrap=True)
+            console().print(f"[bold cyan]{safe(name)}[/]")
+            show(safe(text) + "\n")
     if answer.get("note"):
-        out.print(f"[yellow]{safe(answer['note'])}[/]")
+        console().print(f"[yellow]{safe(answer['note'])}[/]")
     if page.get("next_offset"):
-        out.print(f"[dim]Continue with --offset {page['next_offset']}[/]")
+        console().print(f"[dim]Continue with --offset {page['next_offset']}[/]")
+    return None
 
 
-def define_transcript(actions: Commands) -> None:
-    command = add_command(
-        actions,
-        "transcript",
-        "print the transcript of a recording",
-        transcript,
-        _TRANSCRIPT_EXAMPLES,
-    )
-    command.add_argument("id", help="its id, as `list` and `search` show it")
-    command.add_argument(
-        "--format", choices=TRANSCRIPTS, default="text", help="(default: %(default)s)"
-    )
-    add_flag(command, "--timestamps", "include times in text")
-    command.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="a file to write (default: standard output)",
-    )
-
-
-def transcript(arguments: argparse.Namespace) -> int:
+@command(
+    "knowledge transcript",
+    together(
+        f"""
+        id  its id, as `list` and `search` show it
+        --format {"|".join(TRANSCRIPTS)} =text  the format
+        --timestamps  include times in text
+        """,
+        OUTPUT,
+    ),
+    """
+    recollect knowledge transcript MEDIA --timestamps
+    recollect knowledge transcript MEDIA --format srt --output film.srt
+    """,
+)
+def transcript(arguments: argparse.Namespace) -> int | None:
+    """Print the transcript of a recording."""
     with existing(arguments) as library:
         content = library.knowledge.transcript(arguments.id, arguments.format, arguments.timestamps)
     if arguments.json:
-        print_json({"content": content})
-    elif arguments.output:
-        knowledge_editing.write_file(arguments.output, knowledge_editing.encode(content))
-    elif isinstance(content, str):
-        sys.stdout.write(printable_lines(content) + "\n")
-    else:
-        print_json(content)
-    return 0
-
-
-def printable_lines(text: str) -> str:
-    return "\n".join(map(printable, text.splitlines()))
+        return print_json({"content": content})
+    if not arguments.output:
+        if not isinstance(content, str):
+            return print_json(content)
+        sys.stdout.write("\n".join(map(printable, content.splitlines())) + "\n")
+        return None
+    if not isinstance(content, str):
+        content = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    knowledge_editing.write_item(arguments.output, lambda file: file.write(content))
+    return None

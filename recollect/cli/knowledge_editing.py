@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import shlex
@@ -13,19 +12,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from recollect.cli.commands import command, together
 from recollect.cli.common import (
-    Commands,
-    add_command,
-    add_flag,
-    add_kind,
-    add_list,
+    OUTPUT,
     console,
     existing,
+    is_confirmed,
     print_json,
     print_purge,
     safe,
     safe_line,
+    show,
     writable,
+    write_file,
 )
 from recollect.configuration import expand_path
 from recollect.errors import Conflict, InvalidInput
@@ -39,135 +38,76 @@ FORMATS = {
     "characters": ("json", "png"),
     "prompts": ("json", "md", "txt"),
 }
-_FIELDS = {"characters": "description", "prompts": "user_prompt"}
-"""The kinds that consist of fields, and the main field of each."""
-_ADD_EXAMPLES = """\
-  recollect knowledge add notes 'Roses' --text 'Prune them in late winter.' --tag garden
-  recollect knowledge add notes --file ideas.md
-  recollect knowledge add media 'A talk' --transcript talk.srt --set media_type=video
-  recollect knowledge add prompts 'Summarise' --set user_prompt='Summarise this: {text}' --tag work
-  recollect knowledge add characters 'Rosa' --set description=@rosa.txt
-  recollect knowledge add notes 'Journal'                 opens $EDITOR
-
-To import files and folders, use `recollect import`.
+_MAIN_FIELDS = {"characters": "description", "prompts": "user_prompt"}
+"""The kinds that consist of fields instead of a text, and the main field of each."""
+_KIND = f"kind {'|'.join(FORMATS)}  the kind"
+_ITEM = f"""
+    {_KIND}
+    id  its id, as `list` and `search` show it; or the name of a character or prompt
 """
-_EDIT_EXAMPLES = """\
-  recollect knowledge edit notes NOTE                     opens $EDITOR
-  recollect knowledge edit notes NOTE --title 'Roses' --tag garden --tag winter
-  recollect knowledge edit prompts Summarise --set system_prompt=@system.txt
-  recollect knowledge edit notes NOTE --text 'New.' --version 3
+_FIELDS = """
+    --text TEXT        notes and media: the text
+    --file FILE        notes and media: a file with the text; - is standard input
+    --transcript FILE  media: a transcript with times (SRT, VTT, SBV or JSON)
+    --tag NAME...      a tag or keyword; may be repeated
+    --set FIELD=VALUE...  another field; @FILE reads the value from a file; may be repeated
 """
-_DELETE_EXAMPLES = """\
-  recollect knowledge delete notes NOTE
-  recollect knowledge delete notes NOTE --keep note.json --yes
-  recollect import note.json                              restores it
-"""
-_EXPORT_EXAMPLES = """\
-  recollect knowledge export notes NOTE                   Markdown, to standard output
-  recollect knowledge export media MEDIA --format srt --output film.srt
-  recollect knowledge export characters Rosa --format png --output rosa.png
-"""
-
-
-def register(actions: Commands) -> None:
-    add_ = add_command(
-        actions, "add", "add a note, media item, character or prompt", add, _ADD_EXAMPLES
-    )
-    add_kind(add_, FORMATS)
-    add_.add_argument("title", nargs="?", help="its title or name")
-    add_fields(add_)
-    edit_ = add_command(actions, "edit", "change some fields of an item", edit, _EDIT_EXAMPLES)
-    add_kind(edit_, FORMATS)
-    add_id(edit_)
-    edit_.add_argument("--title", help="a new title or name")
-    add_fields(edit_)
-    edit_.add_argument(
-        "--version", type=int, metavar="N", help="fail if the item has another version"
-    )
-    delete_ = add_command(actions, "delete", "delete an item permanently", delete, _DELETE_EXAMPLES)
-    add_kind(delete_, FORMATS)
-    add_id(delete_)
-    delete_.add_argument(
-        "--keep",
-        metavar="FILE",
-        help="save the item to this file first; `recollect import` restores it",
-    )
-    add_flag(delete_, "--yes", "do not ask for confirmation")
-    export_ = add_command(actions, "export", "write an item to a file", export, _EXPORT_EXAMPLES)
-    add_kind(export_, FORMATS)
-    add_id(export_)
-    formats = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in FORMATS.items())
-    export_.add_argument("--format", help=f"{formats} (default: the first)")
-    export_.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="a file to write (default: standard output)",
-    )
-
-
-def add_id(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "id", help="its id, as `list` and `search` show it; or the name of a character or prompt"
-    )
-
-
-def add_fields(command: argparse.ArgumentParser) -> None:
-    text = command.add_mutually_exclusive_group()
-    text.add_argument("--text", help="notes and media: the text")
-    text.add_argument(
-        "--file",
-        metavar="FILE",
-        help="notes and media: a file with the text; - is standard input",
-    )
-    text.add_argument(
-        "--transcript",
-        metavar="FILE",
-        help="media: a transcript with times (SRT, VTT, SBV or JSON)",
-    )
-    command.add_argument(
-        "--tag", action="append", metavar="NAME", help="a tag or keyword; may be repeated"
-    )
-    add_list(
-        command,
-        "--set",
-        "another field; @FILE reads the value from a file; may be repeated",
-        dest="fields",
-        metavar="FIELD=VALUE",
-    )
 
 
 # -- adding and editing --------------------------------------------------------
 
 
+@command(
+    "knowledge add",
+    together(_KIND, "title?  its title or name", _FIELDS),
+    """
+    recollect knowledge add notes 'Roses' --text 'Prune them in late winter.' --tag garden
+    recollect knowledge add notes --file ideas.md
+    recollect knowledge add media 'A talk' --transcript talk.srt --set media_type=video
+    recollect knowledge add prompts 'Summarise' --set user_prompt='Summarise: {text}' --tag work
+    recollect knowledge add characters 'Rosa' --set description=@rosa.txt
+    recollect knowledge add notes 'Journal'                 opens $EDITOR
+
+    To import files and folders, use `recollect import`.
+    """,
+)
 def add(arguments: argparse.Namespace) -> int:
-    fields = _fields(arguments)
-    if has_text(arguments.kind) and not fields.keys() & {"content", "transcript"}:
-        fields["content"] = ask_for_text()
+    """Add a note, media item, character or prompt."""
+    fields = read_fields(arguments)
+    if arguments.kind not in _MAIN_FIELDS and not fields.keys() & {"content", "transcript"}:
+        fields["content"] = edit_in_editor("", ".md") if sys.stdin.isatty() else read("-")
     with writable(arguments) as library:
         summary = library.knowledge.create(arguments.kind, fields)
-    print_summary(arguments, summary, "Added")
-    return 0
+    return print_summary(arguments, summary, "Added")
 
 
-def ask_for_text() -> str:
-    if sys.stdin.isatty():
-        return edit_in_editor("", ".md")
-    return read("-")
-
-
+@command(
+    "knowledge edit",
+    together(
+        _ITEM,
+        "--title TITLE  a new title or name",
+        _FIELDS,
+        "--version 0..  fail if the item has another version",
+    ),
+    """
+    recollect knowledge edit notes NOTE                     opens $EDITOR
+    recollect knowledge edit notes NOTE --title 'Roses' --tag garden --tag winter
+    recollect knowledge edit prompts Summarise --set system_prompt=@system.txt
+    recollect knowledge edit notes NOTE --text 'New.' --version 3
+    """,
+)
 def edit(arguments: argparse.Namespace) -> int:
-    fields, version = _fields(arguments), arguments.version
+    """Change some fields of an item."""
+    fields, version = read_fields(arguments), arguments.version
     with existing(arguments) as library:
         if not fields:
             item = library.knowledge.find(arguments.kind, arguments.id)
-            if not has_text(arguments.kind) or not sys.stdin.isatty():
+            if arguments.kind in _MAIN_FIELDS or not sys.stdin.isatty():
                 raise InvalidInput(
                     "There is nothing to change. Use --title, --text, --file, --tag or --set."
                 )
             name, before = editable_text(library, arguments.kind, item)
-            suffix = ".md" if name == "content" else ".srt"
-            fields = {name: edit_in_editor(before, suffix)}
+            fields = {name: edit_in_editor(before, ".md" if name == "content" else ".srt")}
             version = version or item.version
             if fields[name] == before:
                 console(stderr=True).print("Nothing was changed.")
@@ -176,8 +116,7 @@ def edit(arguments: argparse.Namespace) -> int:
             summary = library.knowledge.edit(arguments.kind, arguments.id, fields, version)
         except Conflict as error:
             raise Conflict(f"{error}{save_draft(fields)}") from None
-    print_summary(arguments, summary, "Changed")
-    return 0
+    return print_summary(arguments, summary, "Changed")
 
 
 def editable_text(library: Library, kind: str, item: Summary) -> tuple[str, str]:
@@ -188,69 +127,55 @@ def editable_text(library: Library, kind: str, item: Summary) -> tuple[str, str]
     return "content", "".join(passage.content for passage in passages)
 
 
-def print_summary(arguments: argparse.Namespace, item: Summary, action: str) -> None:
+def print_summary(arguments: argparse.Namespace, item: Summary, action: str) -> int:
     if arguments.json:
         from recollect.knowledge.results import list_entry
 
-        print_json(list_entry(item))
-        return
+        return print_json(list_entry(item))
     title = safe_line(item.title) or "Untitled"
     name = f"{arguments.kind} {safe(item.id)}"
     console().print(f"{action} [bold]{title}[/], version {item.version}. [dim]{name}[/]")
+    return 0
 
 
-def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
+def read_fields(arguments: argparse.Namespace) -> dict[str, Any]:
     """The fields that the arguments set."""
-    fields = set_fields(arguments.fields)
+    fields: dict[str, Any] = {}
+    for assignment in arguments.set:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise InvalidInput(f"--set {assignment}: write it as FIELD=VALUE.")
+        fields[name] = read(value[1:]) if value.startswith("@") else value
+    for name in fields.keys() & {"card", "character_book", "alternate_greetings"}:
+        try:
+            fields[name] = json.loads(fields[name])
+        except ValueError:
+            raise InvalidInput(f"--set {name}: the value must be JSON.") from None
+    main_field = _MAIN_FIELDS.get(arguments.kind)
     if arguments.title is not None:
-        name = "title" if has_text(arguments.kind) else "name"
-        fields[name] = arguments.title
-    if arguments.tag is not None:
+        fields["name" if main_field else "title"] = arguments.title
+    if arguments.tag:
         name = "tags" if arguments.kind == "characters" else "keywords"
         fields[name] = [tag for tag in arguments.tag if tag]
-    if arguments.text is not None or arguments.file is not None:
-        fields["content"] = content(arguments)
+    texts = (arguments.text, arguments.file, arguments.transcript)
+    if sum(text is not None for text in texts) > 1:
+        raise InvalidInput("Give one of --text, --file and --transcript.")
+    if main_field and (arguments.text is not None or arguments.file is not None):
+        raise InvalidInput(
+            f"{arguments.kind} have fields instead of a text: use --set {main_field}=@FILE."
+        )
+    if arguments.text is not None:
+        fields["content"] = arguments.text
+    if arguments.file is not None:
+        fields["content"] = read(arguments.file)
     if arguments.transcript is not None:
         fields["transcript"] = read(arguments.transcript)
     return fields
 
 
-def set_fields(assignments: list[str]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise InvalidInput(f"--set {assignment}: write it as FIELD=VALUE.")
-        if value.startswith("@"):
-            value = read(value[1:])
-        fields[name] = value
-    for name in ("card", "character_book", "alternate_greetings"):
-        if name in fields:
-            fields[name] = parse_json(name, fields[name])
-    return fields
-
-
-def content(arguments: argparse.Namespace) -> str:
-    if not has_text(arguments.kind):
-        raise InvalidInput(
-            f"{arguments.kind} have fields instead of a text: "
-            f"use --set {_FIELDS[arguments.kind]}=@FILE."
-        )
-    if arguments.text is not None:
-        return str(arguments.text)
-    return read(arguments.file)
-
-
-def has_text(kind: str) -> bool:
-    return kind not in _FIELDS
-
-
 def read(path: str) -> str:
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read()
-        else:
-            data = expand_path(path).read_bytes()
+        data = sys.stdin.buffer.read() if path == "-" else expand_path(path).read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
@@ -258,13 +183,6 @@ def read(path: str) -> str:
         raise InvalidInput(
             f"{path} is not UTF-8 text. `recollect import` reads other encodings."
         ) from None
-
-
-def parse_json(name: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise InvalidInput(f"--set {name}: the value must be JSON.") from None
 
 
 def edit_in_editor(text: str, suffix: str) -> str:
@@ -296,68 +214,81 @@ def save_draft(fields: dict[str, Any]) -> str:
 # -- deleting and exporting ----------------------------------------------------
 
 
+@command(
+    "knowledge delete",
+    together(
+        _ITEM,
+        """
+        --keep FILE  save the item to this file first; `recollect import` restores it
+        --yes        do not ask for confirmation
+        """,
+    ),
+    """
+    recollect knowledge delete notes NOTE
+    recollect knowledge delete notes NOTE --keep note.json --yes
+    recollect import note.json                              restores it
+    """,
+)
 def delete(arguments: argparse.Namespace) -> int:
+    """Delete an item permanently."""
     with existing(arguments) as library:
         item = library.knowledge.find(arguments.kind, arguments.id)
-        if not arguments.yes and not confirm(item):
-            console(stderr=True).print("Nothing was deleted.")
-            return 1
+        if not arguments.yes:
+            if not sys.stdin.isatty():
+                raise InvalidInput(
+                    "Deleting is permanent. Add --yes, and --keep FILE to save a copy."
+                )
+            if not is_confirmed(f"Delete {item.title or item.id!r} permanently? [y/N] "):
+                console(stderr=True).print("Nothing was deleted.")
+                return 1
         if arguments.keep:
-            backup = io.StringIO()
-            write_json([library.knowledge.document(arguments.kind, item.id)], backup)
-            write_file(arguments.keep, backup.getvalue().encode())
+            document = library.knowledge.document(arguments.kind, item.id)
+            write_item(arguments.keep, lambda file: write_json([document], file))
         library.knowledge.delete(arguments.kind, item.id)
         purge = library.purge_status()
     if arguments.json:
-        print_json({"deleted": item.id, "source": arguments.kind, "purge": purge.state})
-        return 0
+        return print_json({"deleted": item.id, "source": arguments.kind, "purge": purge.state})
     message = f"Deleted [bold]{safe_line(item.title) or 'Untitled'}[/]."
     if arguments.keep:
         message += f" Restore it with: recollect import {safe(arguments.keep)}"
-    console().print(message, soft_wrap=True)
+    show(message)
     print_purge(purge)
     return 0
 
 
-def confirm(item: Summary) -> bool:
-    if not sys.stdin.isatty():
-        raise InvalidInput("Deleting is permanent. Add --yes, and --keep FILE to save a copy.")
-    answer = input(f"Delete {item.title or item.id!r} permanently? [y/N] ")
-    return answer.strip().lower() in ("y", "yes")
-
-
-def export(arguments: argparse.Namespace) -> int:
+@command(
+    "knowledge export",
+    together(
+        _ITEM,
+        "--format FORMAT  "
+        + "; ".join(f"{kind}: {', '.join(names)}" for kind, names in FORMATS.items())
+        + " (default: the first)",
+        OUTPUT,
+    ),
+    """
+    recollect knowledge export notes NOTE                   Markdown, to standard output
+    recollect knowledge export media MEDIA --format srt --output film.srt
+    recollect knowledge export characters Rosa --format png --output rosa.png
+    """,
+)
+def export(arguments: argparse.Namespace) -> None:
+    """Write an item to a file."""
+    format = arguments.format or FORMATS[arguments.kind][0]
+    if format == "png" and not arguments.output and sys.stdout.isatty():
+        raise InvalidInput("A PNG cannot be printed to the terminal. Add --output FILE.")
     with existing(arguments) as library:
-        file = library.knowledge.export(
-            arguments.kind, arguments.id, arguments.format or FORMATS[arguments.kind][0]
-        )
+        file = library.knowledge.export(arguments.kind, arguments.id, format)
     if arguments.json:
         print_json({"name": file.name, "media_type": file.media_type, "bytes": len(file.data)})
     if arguments.output:
-        write_file(arguments.output, file.data)
-    elif arguments.format == "png" and sys.stdout.isatty():
-        raise InvalidInput("A PNG cannot be printed to the terminal. Add --output FILE.")
+        write_item(arguments.output, lambda target: target.buffer.write(file.data))
     elif not arguments.json:
         sys.stdout.buffer.write(file.data)
         sys.stdout.buffer.flush()
-    return 0
 
 
-def encode(value: Any) -> bytes:
-    """A transcript as the bytes of a file: text, or JSON."""
-    text = value
-    if not isinstance(value, str):
-        text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
-    return str(text).encode("utf-8", "replace")
-
-
-def write_file(path: str, data: bytes) -> None:
-    """Write a file under another name first, so that it is complete or does not exist."""
-    target = expand_path(path)
-    draft = target.with_name(target.name + ".part")
+def write_item(path: str, write: Any) -> None:
     try:
-        draft.write_bytes(data)
-        draft.replace(target)
+        write_file(expand_path(path), write)
     except OSError as error:
-        raise InvalidInput(f"{target} cannot be written: {error.strerror}.") from None
-    console(stderr=True).print(f"Wrote {target}", soft_wrap=True)
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None

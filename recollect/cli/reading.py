@@ -8,121 +8,71 @@ import shlex
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote
 
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from recollect.cli.commands import command
 from recollect.cli.common import (
-    add_flag,
-    add_list,
-    add_origin_filters,
     at_terminal,
     check_filters,
     console,
-    define,
     existing,
     plural,
     print_json,
     safe,
     safe_line,
     short_id,
+    show,
     when,
-    whole_number,
 )
 from recollect.cli.references import REFERENCE, Reference, remember, resolve
 from recollect.errors import RecollectError
 from recollect.language.text import printable_line
 from recollect.library import Library
-from recollect.model.documents import Document, Passage, Summary
+from recollect.model.documents import Document, Passage
 from recollect.model.search import Filter
-from recollect.model.sources import source_label
+from recollect.model.sources import SOURCES, source_label
 from recollect.settings import HOST, LIMITS, PORT
 from recollect.transfer.export import as_json
 
-_GAP = 2  # between columns
-_MIN_TITLE = 20  # columns of the terminal
-_LIST_EXAMPLES = """\
-  recollect list
-  recollect list --source claude-code --search deploy
-  recollect list --tag garden
-  recollect read 1                                     read the first one of the list
-  recollect list --limit 200 --json
-
-At a terminal, ids are as short as possible; every command accepts them. In a
-pipe or a file, each line is: id, day of the last change, messages, source,
-title, separated by tabs, with whole ids.
-"""
-_READ_EXAMPLES = """\
-  recollect read 1                                     a number of the last search or list
-  recollect read 7cdb59db                              an id, or the beginning of an id
-  recollect read 1 --tools                             with the output of tools
-  recollect read CONVERSATION --offset 100             from this message on
-  recollect read CONVERSATION --message MESSAGE --around 3
-  recollect read CONVERSATION --branches
-  recollect read CONVERSATION --json
-
-At a terminal, Markdown is rendered, tool output is folded, and a pager shows
-what does not fit on the screen (PAGER names another one). In a pipe or a file,
-messages are printed as they are stored.
-"""
+_LEAST_WIDTHS = {"source": 60, "messages": 60, "id": 50, "changed": 36}
+"""How wide a terminal must be so that a list has these columns besides the titles."""
 _BEFORE_HIT = 2
 """How many messages before a hit are shown."""
+_TIMEOUT = 5
+_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  what to connect to instead
 
 
-def define_list(command: argparse.ArgumentParser) -> None:
-    define(command, list_, _LIST_EXAMPLES)
-    command.add_argument(
-        "-n",
-        "--limit",
-        type=whole_number(1, LIMITS.page_size),
-        default=50,
-        help="how many (default: %(default)s, at most 200)",
-    )
-    command.add_argument("--offset", type=whole_number(0), default=0, help="how many to skip")
-    add_origin_filters(command)
-    add_list(command, "--tag", "only conversations with this tag", metavar="NAME")
-    add_flag(command, "--pinned", "only pinned conversations")
-    command.add_argument(
-        "--search", default="", metavar="TEXT", help="only titles or ids that contain this"
-    )
+@command(
+    "list",
+    f"""
+    -n --limit 1..{LIMITS.page_size} =50  how many, at most {LIMITS.page_size}
+    --offset 0.. =0    how many to skip
+    --project NAME...  only this project
+    --source NAME...   one of {", ".join(SOURCES)}; may be repeated
+    --tag NAME...      only conversations with this tag
+    --pinned           only pinned conversations
+    --search TEXT      only titles or ids that contain this
+    """,
+    """
+    recollect list
+    recollect list --source claude-code --search deploy
+    recollect list --tag garden
+    recollect read 1                                     read the first one of the list
+    recollect list --limit 200 --json
 
-
-def define_read(command: argparse.ArgumentParser) -> None:
-    define(command, read, _READ_EXAMPLES)
-    command.add_argument("conversation", help=REFERENCE)
-    command.add_argument("--message", metavar="ID", help="only the messages around this one")
-    command.add_argument(
-        "--around",
-        type=whole_number(0, 99),
-        default=5,
-        metavar="N",
-        help="messages before and after it (default: %(default)s)",
-    )
-    command.add_argument(
-        "-n",
-        "--limit",
-        type=whole_number(1, LIMITS.page_size),
-        help="how many messages (default: 100, or all in a pager; at most 200)",
-    )
-    command.add_argument(
-        "--offset", type=whole_number(0), default=None, help="how many messages to skip"
-    )
-    add_flag(command, "--branches", "include other branches")
-    add_flag(command, "--tools", "show tool output and thinking instead of folding it")
-    add_flag(command, "--hidden", "include hidden messages, such as system prompts")
-    add_flag(command, "--no-pager", "do not use a pager")
-
-
-# -- listing -----------------------------------------------------------------
-
-
-def list_(arguments: argparse.Namespace) -> int:
+    At a terminal, ids are as short as possible; every command accepts them. In a
+    pipe or a file, each line is: id, day of the last change, messages, source,
+    title, separated by tabs, with whole ids.
+    """,
+)
+def list_(arguments: argparse.Namespace) -> int | None:
+    offset = arguments.offset
     with existing(arguments) as library:
         check_filters(library, arguments)
         summaries, total = library.conversation_page(
@@ -133,121 +83,76 @@ def list_(arguments: argparse.Namespace) -> int:
                 pinned=arguments.pinned or None,
             ),
             limit=arguments.limit,
-            offset=arguments.offset,
-            title=arguments.search,
+            offset=offset,
+            title=arguments.search or "",
         )
         if arguments.json:
             records = [asdict(summary) for summary in summaries]
-            page = {"total": total, "limit": arguments.limit, "offset": arguments.offset}
-            print_json({"conversations": records} | page)
-            return 0
-        labels = [library.label(summary.id, summary.title) for summary in summaries]
+            page = {"total": total, "limit": arguments.limit, "offset": offset}
+            return print_json({"conversations": records} | page)
         has_numbers = remember(arguments, [Reference(summary.id) for summary in summaries])
-        if not at_terminal():
-            print_lines(summaries, labels)
-            return 0
-        ids = [short_id(library, summary.id) for summary in summaries]
-    if not summaries:
-        console().print(nothing_listed(arguments, total))
-        return 0
-    console().print(_table(summaries, labels, ids, has_numbers))
-    first = "1" if has_numbers else safe(ids[0])
-    show_list_total(arguments, len(summaries), total, first)
-    return 0
+        rows = []
+        for number, summary in enumerate(summaries, 1):
+            changed = summary.updated_at or summary.created_at
+            title = library.label(summary.id, summary.title)
+            is_pinned = at_terminal() and summary.metadata.get("pinned") is True
+            rows.append(
+                {
+                    "": str(number),
+                    "id": short_id(library, summary.id) if at_terminal() else summary.id,
+                    "changed": f"{changed:%Y-%m-%d}" if changed else "no date",
+                    "messages": f"{summary.message_count:,}",
+                    "source": source_label(summary.source),
+                    "title": f"★ {title}" if is_pinned else title,
+                }
+            )
+    if not at_terminal():  # for programs: one line per conversation, with tabs between the fields
+        for summary, row in zip(summaries, rows, strict=True):
+            count = str(summary.message_count)
+            fields = (summary.id, row["changed"], count, summary.source, row["title"])
+            sys.stdout.write("\t".join(map(one_line, fields)) + "\n")
+        return None
+    out = console()
+    if rows:
+        out.print(list_table(rows, has_numbers, out.width))
+        line = plural(total, "conversation")
+        last = offset + len(rows)
+        if len(rows) < total:
+            line = f"{offset + 1:,} to {last:,} of {line}"
+        if last < total:
+            line += f" · more with --offset {last}"
+        first = "1" if has_numbers else safe(rows[0]["id"])
+        out.print(f"[dim]{line} · read one: recollect read {first}[/]")
+    elif total:
+        out.print(f"No more conversations; there are {total:,}.")
+    elif arguments.pinned:
+        out.print("No conversations are pinned. Pin one: recollect pin 1")
+    elif arguments.project or arguments.source or arguments.tag or arguments.search:
+        out.print("No conversations match.")
+    else:
+        out.print("There are no conversations yet. Import some: recollect setup")
+    return None
 
 
-def _table(
-    summaries: Sequence[Summary], labels: Sequence[str], ids: Sequence[str], has_numbers: bool
-) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
-    widths = {
-        "": max(2, len(str(len(ids)))),
-        "id": max(map(len, ids)),
-        "changed": 10,
-        "messages": 8,
-        "source": 11,
-    }
-    headings = fitting_columns(widths, has_numbers)
-    for heading in headings:
-        style = "bold cyan" if not heading else ""
-        justify: JustifyMethod = "right" if heading in ("", "messages") else "left"
-        width = widths[heading]
-        table.add_column(heading, style=style, justify=justify, no_wrap=True, min_width=width)
-    table.add_column("title", overflow="ellipsis")  # the only column that may shrink
-    for number, (summary, label, id_) in enumerate(zip(summaries, labels, ids, strict=True), 1):
-        cells = {
-            "": str(number),
-            "id": safe(id_),
-            "changed": day(summary),
-            "messages": f"{summary.message_count:,}",
-            "source": safe(source_label(summary.source)),
-        }
-        title = Text(_title(summary, label), no_wrap=True, overflow="ellipsis")
-        table.add_row(*(cells[heading] for heading in headings), title)
-    return table
-
-
-def fitting_columns(widths: Mapping[str, int], has_numbers: bool) -> list[str]:
-    """The columns for which a terminal has room besides the titles.
-
-    Numbers or ids stay, because other commands need one of them.
-    """
-    columns = list(widths)
-    optional = ["source", "messages", "id", "changed"]
-    if not has_numbers:
-        columns.remove("")
-        optional.remove("id")
-    room = console().width - _MIN_TITLE
-    for column in optional:
-        if sum(widths[each] + _GAP for each in columns) > room:
-            columns.remove(column)
-    return columns
-
-
-def nothing_listed(arguments: argparse.Namespace, total: int) -> str:
-    if total:
-        return f"No more conversations; there are {total:,}."
-    if arguments.pinned:
-        return "No conversations are pinned. Pin one: recollect pin 1"
-    if arguments.project or arguments.source or arguments.tag or arguments.search:
-        return "No conversations match."
-    return "There are no conversations yet. Import some: recollect setup"
-
-
-def show_list_total(arguments: argparse.Namespace, count: int, total: int, first: str) -> None:
-    line = plural(total, "conversation")
-    last = arguments.offset + count
-    if count < total:
-        line = f"{arguments.offset + 1:,} to {last:,} of {line}"
-    if last < total:
-        line += f" · more with --offset {last}"
-    console().print(f"[dim]{line} · read one: recollect read {first}[/]")
-
-
-def print_lines(summaries: list[Summary], labels: list[str]) -> None:
-    """For programs: one line per conversation, with tabs between the fields."""
-    for summary, label in zip(summaries, labels, strict=True):
-        fields = (
-            summary.id,
-            day(summary),
-            str(summary.message_count),
-            summary.source,
-            label,
+def list_table(rows: list[dict[str, str]], has_numbers: bool, width: int) -> Table:
+    """Numbers or ids are never left out, because other commands need one of them."""
+    least = _LEAST_WIDTHS | ({} if has_numbers else {"": width + 1, "id": 0, "changed": 50})
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    columns = [column for column in rows[0] if width >= least.get(column, 0)]
+    for column in columns[:-1]:
+        is_number = column in ("", "messages")
+        table.add_column(
+            column,
+            style="" if column else "bold cyan",
+            justify="right" if is_number else "left",
+            no_wrap=True,
+            min_width=max(2, len(column), *(len(row[column]) for row in rows)),
         )
-        sys.stdout.write("\t".join(map(one_line, fields)) + "\n")
-
-
-def _title(summary: Summary, label: str) -> str:
-    if summary.metadata.get("pinned") is True:
-        return f"★ {one_line(label)}"
-    return one_line(label)
-
-
-def day(summary: Summary) -> str:
-    changed = summary.updated_at or summary.created_at
-    if changed is None:
-        return "no date"
-    return f"{changed:%Y-%m-%d}"
+    table.add_column("title", overflow="ellipsis")  # the only column that may shrink
+    for row in rows:
+        cells = [safe(row[column]) for column in columns[:-1]]
+        table.add_row(*cells, Text(one_line(row["title"]), no_wrap=True, overflow="ellipsis"))
+    return table
 
 
 def one_line(text: str) -> str:
@@ -257,92 +162,111 @@ def one_line(text: str) -> str:
 # -- reading -----------------------------------------------------------------
 
 
-def read(arguments: argparse.Namespace) -> int:
+@command(
+    "read",
+    f"""
+    conversation  {REFERENCE}
+    --message ID       only the messages around this one
+    --around 0..99 =5  messages before and after it
+    -n --limit 1..{LIMITS.page_size}  how many messages (default: 100, or all in a pager)
+    --offset 0..       how many messages to skip
+    --branches         include other branches
+    --tools            show tool output and thinking instead of folding it
+    --hidden           include hidden messages, such as system prompts
+    --no-pager         do not use a pager
+    """,
+    """
+    recollect read 1                                     a number of the last search or list
+    recollect read 7cdb59db                              an id, or the beginning of an id
+    recollect read 1 --tools                             with the output of tools
+    recollect read CONVERSATION --offset 100             from this message on
+    recollect read CONVERSATION --message MESSAGE --around 3
+    recollect read CONVERSATION --branches
+    recollect read CONVERSATION --json
+
+    At a terminal, Markdown is rendered, tool output is folded, and a pager shows
+    what does not fit on the screen (PAGER names another one). In a pipe or a file,
+    messages are printed as they are stored.
+    """,
+)
+def read(arguments: argparse.Namespace) -> int | None:
+    from recollect.cli.terminal import MessagePrinter
+
     with existing(arguments) as library:
         reference = resolve(library, arguments, arguments.conversation)
         arguments.conversation = reference.id
-        out = console()
         is_paged = at_terminal() and not arguments.json and arguments.message is None
         if is_paged and arguments.limit is None:
-            return read_on(library, arguments, reference.message_id)
-        if arguments.message is None and arguments.offset is None:
-            arguments.message = reference.message_id
+            read_on(library, arguments, reference.message_id)
+            return None
+        if arguments.offset is None:
+            arguments.message = arguments.message or reference.message_id
         page = read_page(library, arguments, arguments.offset or 0)
+        document, end = page.document, page.offset + len(page.passages)
         if arguments.json:
-            document = replace(page.document, passages=page.passages)
-            print_json(as_json(document) | {"offset": page.offset, "total": page.total})
-            return 0
+            document = replace(document, passages=page.passages)
+            return print_json(as_json(document) | {"offset": page.offset, "total": page.total})
+        out = console()
         print_heading(library, page, out)
-        print_messages(page.passages, arguments, out, arguments.message)
-        show_where(page, arguments)
-    return 0
+        MessagePrinter(out, arguments, arguments.message).print(page.passages)
+    if not page.passages and page.total:
+        out.print(f"No more messages; there are {page.total:,}.")
+    elif len(page.passages) < page.total:
+        line = f"{page.offset + 1:,} to {end:,} of {plural(page.total, 'message')}"
+        if page.is_branch:
+            line += " on this branch"
+        if end < page.total:
+            line += f". Continue with: recollect read {shlex.quote(document.id)} --offset {end}"
+            line += " --branches" if arguments.branches else ""
+        show(f"[dim]{safe(line)}[/]")
+    return None
 
 
-def read_on(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
-    """Show a conversation in a pager: from the start, or from shortly before the hit."""
-    from recollect.cli.terminal import MessagePrinter, paged, visible
+def read_on(library: Library, arguments: argparse.Namespace, hit: str | None) -> None:
+    """Show a conversation in a pager: from the start, or from shortly before the hit.
+
+    It can be long, so it is read page by page.
+    """
+    from recollect.cli.terminal import MessagePrinter, paged
 
     start = arguments.offset
     if start is None:
-        start = start_of_hit(library, arguments, hit)
-    pages = _pages(library, arguments, start)
-    first = next(pages)
+        start = 0
+        if hit is not None:
+            around = library.view(arguments.conversation, around=hit, limit=2 * _BEFORE_HIT + 1)
+            start = around.start
+    page = read_page(library, arguments, start)
     with paged(enabled=not arguments.no_pager) as out:
-        print_heading(library, first, out)
+        print_heading(library, page, out)
         if start:
-            out.print(f"[dim]From message {start + 1:,} of {first.total:,}; all: --offset 0[/]\n")
-        printer = MessagePrinter(out, shows_tools=arguments.tools, marked_id=hit)
-        for page in chain([first], pages):
-            for passage in visible(page.passages, hidden=arguments.hidden, marked_id=hit):
-                printer.print(passage)
+            out.print(f"[dim]From message {start + 1:,} of {page.total:,}; all: --offset 0[/]\n")
+        printer = MessagePrinter(out, arguments, hit)
+        printer.print(page.passages)
+        while page.passages and (end := page.offset + len(page.passages)) < page.total:
+            page = read_page(library, arguments, end)
+            printer.print(page.passages)
         if printer.folded:
             out.print("\n[dim]Tool output and thinking are folded; --tools shows them.[/]")
-    return 0
-
-
-def start_of_hit(library: Library, arguments: argparse.Namespace, hit: str | None) -> int:
-    if hit is None:
-        return 0
-    view = library.view(arguments.conversation, around=hit, limit=2 * _BEFORE_HIT + 1)
-    return view.start
-
-
-def _pages(library: Library, arguments: argparse.Namespace, offset: int) -> Iterator[_MessagePage]:
-    """The messages from a position on. A conversation can be long, so it is read page by page."""
-    while True:
-        page = read_page(library, arguments, offset)
-        yield page
-        offset = page.offset + len(page.passages)
-        if not page.passages or offset >= page.total:
-            return
 
 
 def print_heading(library: Library, page: _MessagePage, out: Console) -> None:
     document = page.document
-    label = library.label(document.id, document.title)
+    title = f"[bold]{safe_line(library.label(document.id, document.title))}[/]"
     if not at_terminal():
-        out.print(
-            f"[bold]{safe_line(label)}[/]  [dim]{document.source} · "
-            f"{when(document.created_at)} · {safe(document.project)}[/]\n"
-        )
+        facts = f"{document.source} · {when(document.created_at)} · {document.project}"
+        out.print(f"{title}  [dim]{safe(facts)}[/]\n")
         return
-    details = [
+    tags = document.metadata.get("tags")
+    details = (
         short_id(library, document.id),
         source_label(document.source),
         when(document.created_at),
         document.project,
         page.size,
-        *(f"#{tag}" for tag in _tags(document)),
-    ]
-    out.print(f"[bold]{safe_line(label)}[/]")
+        *(f"#{tag}" for tag in (tags if isinstance(tags, list) else ())),
+    )
+    out.print(title)
     out.print(f"[dim]{safe(' · '.join(details))}[/]\n")
-
-
-def _tags(document: Document) -> list[str]:
-    tags = document.metadata.get("tags")
-    if isinstance(tags, list):
-        return [str(tag) for tag in tags]
-    return []
 
 
 class _MessagePage(NamedTuple):
@@ -358,98 +282,52 @@ class _MessagePage(NamedTuple):
 
 def read_page(library: Library, arguments: argparse.Namespace, offset: int) -> _MessagePage:
     """The messages to show. A conversation can be long, so only these are read."""
-    id_ = arguments.conversation
-    limit = arguments.limit or 100
+    id_, limit = arguments.conversation, arguments.limit or 100
     if arguments.branches and arguments.message is None:
-        passages, total = library.messages(id_, offset, limit)
+        found, total = library.messages(id_, offset, limit)
         document = library.view(id_, limit=1).document
-        return _MessagePage(
-            document, tuple(passages), offset, total, plural(total, "message"), False
-        )
+        size = plural(total, "message")
+        return _MessagePage(document, tuple(found), offset, total, size, False)
     if arguments.message is None:
         view = library.view(id_, start=offset, limit=limit)
     else:
         view = library.view(id_, around=arguments.message, limit=2 * arguments.around + 1)
-    passages = [message.passage for message in view.messages]
+    passages = tuple(message.passage for message in view.messages)
     is_branch = view.total < view.conversation_total
-    return _MessagePage(
-        view.document, tuple(passages), view.start, view.total, view.size, is_branch
-    )
+    return _MessagePage(view.document, passages, view.start, view.total, view.size, is_branch)
 
 
-def print_messages(
-    passages: tuple[Passage, ...], arguments: argparse.Namespace, out: Console, hit: str | None
-) -> None:
-    """Render messages for a terminal; print them as they are in a pipe."""
-    from recollect.cli.terminal import MessagePrinter, heading, visible
-
-    messages = visible(passages, hidden=arguments.hidden, marked_id=hit)
-    if at_terminal():
-        printer = MessagePrinter(out, shows_tools=arguments.tools, marked_id=hit)
-        for passage in messages:
-            printer.print(passage)
-        return
-    for passage in messages:
-        out.print(heading(passage, is_marked=passage.id == hit))
-        out.print(safe(passage.content), soft_wrap=True)
-        out.print()
+# -- opening -----------------------------------------------------------------
 
 
-def show_where(page: _MessagePage, arguments: argparse.Namespace) -> None:
-    """Say which part of the conversation this is, and how to read on."""
-    end = page.offset + len(page.passages)
-    if len(page.passages) == page.total:
-        return
-    if not page.passages:
-        console().print(f"No more messages; there are {page.total:,}.")
-        return
-    line = f"[dim]{page.offset + 1:,} to {end:,} of {plural(page.total, 'message')}[/]"
-    if page.is_branch:
-        line += "[dim] on this branch[/]"
-    if end < page.total:
-        id_ = safe(shlex.quote(page.document.id))
-        line += f"[dim]. Continue with: recollect read {id_} --offset {end}"
-        if arguments.branches:
-            line += " --branches"
-        line += "[/]"
-    console().print(line, soft_wrap=True)
+@command(
+    "open",
+    f"""
+    conversation  {REFERENCE}
+    --url URL     address of the console (default: RECOLLECT_HOST and RECOLLECT_PORT)
+    """,
+    """
+    recollect open 1                                     a number of the last search or list
+    recollect open 7cdb59db                              an id, or the beginning of an id
 
-
-_EXAMPLES = """\
-  recollect open 1                                     a number of the last search or list
-  recollect open 7cdb59db                              an id, or the beginning of an id
-
-The console must be running: `recollect serve`, or `recollect service install`.
-"""
-_TIMEOUT = 5
-_ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104  what to connect to instead
-
-
-def define_open(command: argparse.ArgumentParser) -> None:
-    define(command, open_, _EXAMPLES)
-    command.add_argument("conversation", help=REFERENCE)
-    command.add_argument(
-        "--url",
-        metavar="URL",
-        help="address of the console (default: RECOLLECT_HOST and RECOLLECT_PORT)",
-    )
-
-
-def open_(arguments: argparse.Namespace) -> int:
+    The console must be running: `recollect serve`, or `recollect service install`.
+    """,
+)
+def open_(arguments: argparse.Namespace) -> int | None:
     with existing(arguments) as library:
         reference = resolve(library, arguments, arguments.conversation)
-        summary = library.summary(reference.id)
-        label = library.label(summary.id, summary.title)
-    address = _address(arguments.url or console_address(), reference)
+        label = safe_line(library.label(reference.id, library.summary(reference.id).title))
+    address = f"{(arguments.url or console_address()).rstrip('/')}/c/{quote(reference.id, safe='')}"
+    if reference.message_id is not None:
+        address += f"?m={quote(reference.message_id, safe='')}"
     require_page(address)
     if arguments.json:
-        print_json({"id": reference.id, "url": address})
-        return 0
+        return print_json({"id": reference.id, "url": address})
     if open_browser(address):
-        console().print(f"Opened [bold]{safe_line(label)}[/] in the browser.")
+        console().print(f"Opened [bold]{label}[/] in the browser.")
     else:
-        console().print(f"[bold]{safe_line(label)}[/] is at {safe(address)}", soft_wrap=True)
-    return 0
+        show(f"[bold]{label}[/] is at {safe(address)}")
+    return None
 
 
 def open_browser(address: str) -> bool:
@@ -466,18 +344,10 @@ def open_browser(address: str) -> bool:
 
 
 def console_address() -> str:
-    host = HOST.get()
-    host = _ANY_ADDRESS.get(host, host)
+    host = _ANY_ADDRESS.get(HOST.get(), HOST.get())
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     return f"http://{host}:{PORT.get()}"
-
-
-def _address(base: str, reference: Reference) -> str:
-    address = f"{base.rstrip('/')}/c/{quote(reference.id, safe='')}"
-    if reference.message_id is not None:
-        address += f"?m={quote(reference.message_id, safe='')}"
-    return address
 
 
 def require_page(address: str) -> None:

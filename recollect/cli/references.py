@@ -13,8 +13,9 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from recollect.cli.common import plural
 from recollect.errors import InvalidInput, NotFound
 from recollect.home_folder import RESULTS
 from recollect.library import Library
@@ -41,12 +42,16 @@ def remember(arguments: argparse.Namespace, references: Sequence[Reference]) -> 
     if READ_ONLY.get():
         return False
     file = results_file(arguments)
-    data = json.dumps([list(reference) for reference in references]).encode()
+    data = json.dumps(references).encode()
+    aes = cipher(file)
+    if aes is not None:  # ids may say what a conversation is about
+        nonce = os.urandom(_NONCE_BYTES)
+        data = nonce + aes.encrypt(nonce, data, file.name.encode())
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         create_private_folder(file.parent)
-        draft.write_bytes(encrypt(file, data))
-        draft.chmod(0o600)
+        draft.touch(mode=0o600)
+        draft.write_bytes(data)
         draft.replace(file)
     except OSError:
         forget_results(arguments)
@@ -65,43 +70,49 @@ def resolve(library: Library, arguments: argparse.Namespace, text: str) -> Refer
 
     Raises NotFound, or InvalidInput if several ids begin like that.
     """
-    if not is_number(text):
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         return Reference(library.resolve_id(text))
     references = read_results(arguments)
-    number = int(text)
-    if references and 1 <= number <= len(references):
-        return references[number - 1]
+    if references and 1 <= int(text) <= len(references):
+        return references[int(text) - 1]
     try:
         return Reference(library.resolve_id(text))
     except (NotFound, InvalidInput):
-        raise NotFound(explain_missing(text, references)) from None
+        if references is None:
+            raise NotFound(
+                f"There is no result {text}: nothing was searched or listed yet. "
+                "Run `recollect search` or `recollect list` first."
+            ) from None
+        count = plural(len(references), "result")
+        raise NotFound(f"There is no result {text}. The last search or list has {count}.") from None
 
 
-def is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
-
-
-def explain_missing(text: str, references: list[Reference] | None) -> str:
-    if references is None:
-        return (
-            f"There is no result {text}: nothing was searched or listed yet. "
-            "Run `recollect search` or `recollect list` first."
-        )
-    if not references:
-        return f"There is no result {text}. The last search or list found nothing."
-    if len(references) == 1:
-        return f"There is no result {text}. The last search or list has 1 result."
-    return f"There is no result {text}. The last search or list has {len(references)} results."
+def resolve_all(library: Library, arguments: argparse.Namespace, texts: Sequence[str]) -> list[str]:
+    """All ids, before anything changes. A message has no effect here, only its conversation."""
+    return list(dict.fromkeys(resolve(library, arguments, text).id for text in texts))
 
 
 def read_results(arguments: argparse.Namespace) -> list[Reference] | None:
     """What the numbers refer to; None if nothing was searched or listed yet."""
     file = results_file(arguments)
     try:
-        rows = json.loads(decrypt(file, file.read_bytes()))
+        data = file.read_bytes()
+        aes = cipher(file)
+        if aes is not None:
+            from cryptography.exceptions import InvalidTag
+
+            with suppress(InvalidTag):  # otherwise it is no JSON
+                data = aes.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], file.name.encode())
+        rows = json.loads(data)
     except (OSError, ValueError):
         return None
-    return [Reference(id_, message_id) for id_, message_id in rows]
+    return [Reference(*row) for row in rows]
+
+
+def cipher(file: Path) -> Any:
+    from recollect.store.sqlite.encryption import cipher as cipher_of
+
+    return cipher_of(file.parent)
 
 
 def results_file(arguments: argparse.Namespace) -> Path:
@@ -112,31 +123,3 @@ def results_file(arguments: argparse.Namespace) -> Path:
         return where / RESULTS / f"{library_file(where, user).parent.name}.json"
     name = hashlib.blake2b(f"{where} {user}".encode(errors="surrogatepass"), digest_size=16)
     return home() / RESULTS / f"{name.hexdigest()}.json"
-
-
-def encrypt(file: Path, data: bytes) -> bytes:
-    """In an encrypted home, ids are encrypted, too: they may say what a conversation is about."""
-    from recollect.store.sqlite.encryption import cipher
-
-    aes = cipher(file.parent)
-    if aes is None:
-        return data
-    nonce = os.urandom(_NONCE_BYTES)
-    encrypted: bytes = aes.encrypt(nonce, data, file.name.encode())
-    return nonce + encrypted
-
-
-def decrypt(file: Path, data: bytes) -> bytes:
-    """Raises ValueError if it was encrypted with another key, or not encrypted."""
-    from recollect.store.sqlite.encryption import cipher
-
-    aes = cipher(file.parent)
-    if aes is None:
-        return data
-    from cryptography.exceptions import InvalidTag
-
-    try:
-        decrypted: bytes = aes.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], file.name.encode())
-    except InvalidTag as error:
-        raise ValueError("encrypted with another key") from error
-    return decrypted

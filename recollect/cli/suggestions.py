@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from recollect.language.text import printable
 from recollect.language.words import closest
@@ -20,7 +19,6 @@ SYNONYMS = {
     "imports": "import --list",
     "load": "import",
     "ls": "list",
-    "move-to": "move",
     "query": "search",
     "recent": "list",
     "remove": "delete",
@@ -34,25 +32,18 @@ SYNONYMS = {
     "web": "serve",
 }
 """What other programs call a command, and its name here."""
-_EXCLUSION = re.compile(r"-\w+:.|-[^\W\d_]{3,}\Z")
-"""A part of a query that excludes: -role:tool, -staging."""
 _MOST = 20
 """How many valid values an error lists."""
-
-
-def similar(name: str, names: Iterable[str]) -> list[str]:
-    """The names that a misspelt one probably stands for, the best first."""
-    return difflib.get_close_matches(name, list(names), n=3, cutoff=0.6)
 
 
 def describe_unknown(noun: str, value: str, names: Sequence[str], program: str = "") -> str:
     """There is no command 'serch'. Did you mean `recollect search`?"""
     text = f"There is no {noun} {quote(value)}."
-    guesses = similar(value, names)
+    guesses = difflib.get_close_matches(value, names)
     if noun == "command" and value in SYNONYMS:
         guesses = [SYNONYMS[value]]
     if guesses:
-        choices = " or ".join(f"`{program} {guess}`".replace("` ", "`") for guess in guesses)
+        choices = " or ".join(f"`{f'{program} {guess}'.strip()}`" for guess in guesses)
         text += f" Did you mean {choices}?"
     elif noun != "command":
         text += f" Use one of: {', '.join(names)}."
@@ -73,36 +64,28 @@ def describe_unknown_name(noun: str, value: str, names: Sequence[str]) -> str:
 
 
 def describe_unknown_words(
-    top: argparse.ArgumentParser, words: Sequence[str], unknown: Sequence[str]
+    parser: argparse.ArgumentParser, words: Sequence[str], unknown: Sequence[str]
 ) -> str:
     """The first option that does not exist, and what it was probably meant to be."""
-    parser = innermost(top, words)
+    for word in words:  # down to the parser of the command or action
+        for action in parser._actions:
+            if isinstance(action.choices, dict) and word in action.choices:
+                parser = action.choices[word]
+                break
     option = next((word for word in unknown if word.startswith("-") and word != "-"), None)
     hint = f"\nAll options: {parser.prog} --help"
     if option is None:
         listing = ", ".join(quote(word) for word in unknown)
         return f"`{parser.prog}` does not take {listing}.{hint}"
-    name = option.partition("=")[0]
-    options = [text for text in parser._option_string_actions if text.startswith("--")]
+    name, equals, _ = option.partition("=")
     text = f"`{parser.prog}` has no option {printable(name)}."
     takes_query = any(action.dest == "query" for action in parser._actions)
-    if takes_query and _EXCLUSION.match(option):
+    if takes_query and not equals and not option.startswith("--"):  # -role:tool, -staging
         return f"{text} Put a query with a minus in quotes: 'words {printable(option)}'{hint}"
-    guesses = similar(name, options)
+    guesses = difflib.get_close_matches(name, parser._option_string_actions)
     if guesses:
         text += f" Did you mean {' or '.join(guesses)}?"
     return text + hint
-
-
-def innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of the command or action that the words name."""
-    for word in words:
-        for action in parser._actions:
-            choices = action.choices
-            if isinstance(choices, dict) and word in choices:
-                parser = choices[word]
-                break
-    return parser
 
 
 def quote(value: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import shutil
@@ -111,67 +112,42 @@ class ProgressBar:
         self._bar.console.print(line, soft_wrap=True)
 
 
-_COLOUR_PAGERS = ("bat", "less", "moar", "most", "ov")
-"""Pagers that show colours; others would print the codes."""
-_LESS_OPTIONS = "FRX"
-"""Quit if it fits on one screen, show colours, and leave the text on the screen."""
-
-
-def pager_command() -> list[str]:
-    """The pager of the user, or `less` if it is installed; empty for none."""
-    configured = os.environ.get("PAGER")
-    if configured is not None:
-        words = shlex.split(configured)
-        if words and words[0] != "cat" and shutil.which(words[0]):
-            return words
-        return []
-    if shutil.which("less"):
-        return ["less"]
-    return []
-
-
 @contextmanager
 def paged(*, enabled: bool = True) -> Iterator[Console]:
-    """A console that writes to a pager, or to the output if there is no terminal or no pager.
+    """A console that writes to the user's pager, or `less`, or to the output if there is none.
 
     The block ends early if the user quits the pager.
     """
     out = console()
-    command = pager_command()
-    if not enabled or not command or not at_terminal():
+    command = shlex.split(os.environ.get("PAGER", "less"))
+    if not command or command[0] == "cat" or not shutil.which(command[0]):
+        enabled = False
+    if not enabled or not at_terminal():
         yield out
         return
-    environment = os.environ | {"LESS": os.environ.get("LESS", _LESS_OPTIONS)}
+    # Quit if it fits on one screen, show colours, and leave the text on the screen.
+    environment = {"LESS": "FRX", **os.environ}
     sys.stdout.flush()
     process = subprocess.Popen(  # noqa: S603  the user's own pager
         command, stdin=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
     )
+    # Most other pagers would print the codes of colours.
+    has_colours = PurePath(command[0]).stem in ("bat", "less", "moar", "most", "ov")
     try:
         with suppress(BrokenPipeError):
-            yield pager_console(process, out)
+            yield Terminal(
+                file=process.stdin,
+                force_terminal=has_colours,
+                no_color=not has_colours or out.no_color,
+                width=out.width,
+                highlight=False,
+            )
     finally:
         with suppress(BrokenPipeError):
             process.communicate()
-        wait(process)
-
-
-def pager_console(process: subprocess.Popen[str], out: Console) -> Console:
-    has_colours = PurePath(str(process.args[0])).stem in _COLOUR_PAGERS  # type: ignore[index]
-    return Terminal(
-        file=process.stdin,
-        force_terminal=has_colours,
-        color_system=out.color_system if has_colours else None,  # type: ignore[arg-type]
-        width=out.width,
-        highlight=False,
-    )
-
-
-def wait(process: subprocess.Popen[str]) -> None:
-    """Wait for the pager, which handles Ctrl-C itself."""
-    while True:
-        with suppress(KeyboardInterrupt):
-            process.wait()
-            return
+        while process.poll() is None:
+            with suppress(KeyboardInterrupt):  # the pager handles Ctrl-C itself
+                process.wait()
 
 
 FOLDED_TYPES = ("thinking", "tool_call", "tool_result", "context")
@@ -181,30 +157,33 @@ _COLOURS = {"user": "green", "assistant": "cyan", "system": "yellow", "tool": "m
 class MessagePrinter:
     """Prints messages, and counts those that it folds into one line."""
 
-    def __init__(self, out: Console, *, shows_tools: bool, marked_id: str | None) -> None:
+    def __init__(self, out: Console, arguments: argparse.Namespace, marked_id: str | None) -> None:
         self._out = out
-        self._shows_tools = shows_tools
+        self._arguments = arguments
         self._marked_id = marked_id
         self._after_fold = False
         self.folded = 0
 
-    def print(self, passage: Passage) -> None:
-        if self._folds(passage):
-            self.folded += 1
-            self._after_fold = True
-            self._out.print(fold(passage), no_wrap=True, overflow="ellipsis")
-            return
-        if self._after_fold:
+    def print(self, passages: Iterable[Passage]) -> None:
+        """Render messages for a terminal; print them as they are in a pipe."""
+        for passage in visible(passages, hidden=self._arguments.hidden, marked_id=self._marked_id):
+            is_marked = passage.id == self._marked_id
+            if not at_terminal():
+                self._out.print(heading(passage, is_marked=is_marked))
+                self._out.print(safe(passage.content), soft_wrap=True)
+                self._out.print()
+                continue
+            if is_folded(passage) and not self._arguments.tools and not is_marked:
+                self.folded += 1
+                self._after_fold = True
+                self._out.print(fold(passage), no_wrap=True, overflow="ellipsis")
+                continue
+            if self._after_fold:
+                self._out.print()
+            self._after_fold = False
+            self._out.print(heading(passage, is_marked=is_marked))
+            self._out.print(body(passage, self._out))
             self._out.print()
-        self._after_fold = False
-        self._out.print(heading(passage, is_marked=passage.id == self._marked_id))
-        self._out.print(body(passage, self._out))
-        self._out.print()
-
-    def _folds(self, passage: Passage) -> bool:
-        if self._shows_tools or passage.id == self._marked_id:
-            return False
-        return is_folded(passage)
 
 
 def is_folded(passage: Passage) -> bool:

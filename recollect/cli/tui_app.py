@@ -16,19 +16,19 @@ from textual import events, on, work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import Footer, Input, OptionList, Select, Static
+from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import get_current_worker
 
-from recollect.cli.common import facet_names, plural, safe, short_id, when
+from recollect.cli.common import plural, safe, short_id, when
 from recollect.cli.terminal import body, fold, heading, is_folded, visible
 from recollect.errors import RecollectError
 from recollect.language.text import printable, printable_line
 from recollect.library import Library
 from recollect.model.documents import Passage
-from recollect.model.search import Filter, Hit, SearchOptions
+from recollect.model.search import Hit, SearchOptions
 from recollect.model.sources import source_label
 
 _LIMIT = 30
@@ -40,30 +40,6 @@ _SNIPPET = 120
 """Characters of a snippet in the list."""
 _DELAY = 0.12
 """Seconds without a key before a search starts."""
-_FILTERS = ("source", "project", "tag")
-_MAX_FILTER_NAMES = 200
-
-KEYS = """\
-[b]Search[/b]
-  type            search as you type: words, "phrases", role:user, after:2025
-  ↑ ↓  PgUp PgDn  move through the conversations
-  Enter           read the whole conversation
-  Ctrl+F          filter by source, project or tag
-  Ctrl+Y          copy the id of the conversation
-  Tab             to the list, to the preview, and back
-  Esc             clear the search; again: end
-
-[b]Conversation[/b]
-  ↑ ↓  PgUp PgDn  scroll; more messages are loaded at the end
-  b               from the beginning
-  t               show or fold tool output
-  Ctrl+Y          copy the id
-  Esc  q          back
-
-[b]Everywhere[/b]
-  F1              this help
-  Ctrl+Q          end
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +58,6 @@ class SearchApp(App[None]):
     TITLE = "Recollect"
     ENABLE_COMMAND_PALETTE = False
     CSS = """
-    #filters { height: 3; display: none; }
-    #filters.open { display: block; }
-    #filters Select { width: 1fr; }
     #results { width: 45%; height: 1fr; border: round $primary-darken-1; }
     #preview { width: 1fr; height: 1fr; border: round $primary-darken-1; padding: 0 1; }
     #results:focus, #preview:focus { border: round $accent; }
@@ -93,7 +66,6 @@ class SearchApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "help", "Keys", priority=True),
         Binding("enter", "read", "Read", show=True),
-        Binding("ctrl+f", "filter", "Filter", priority=True),
         Binding("ctrl+y", "copy", "Copy id", priority=True),
         Binding("escape", "clear", "Clear", show=False),
         Binding("ctrl+q", "quit", "End", priority=True),
@@ -110,9 +82,6 @@ class SearchApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield Input(self._first_query, placeholder="Search your conversations", id="query")
-        with Horizontal(id="filters"):
-            for name in _FILTERS:
-                yield Select[str]([], prompt=f"any {name}", id=name)
         yield Static(id="state")
         with Horizontal():
             yield OptionList(id="results")
@@ -132,28 +101,15 @@ class SearchApp(App[None]):
             self._delay.stop()
         self._delay = self.set_timer(_DELAY, self._search)
 
-    @on(Select.Changed)
-    def _filtered(self) -> None:
-        self._search()
-
     def _search(self) -> None:
         self._delay = None
-        self._run_search(self.query_one("#query", Input).value.strip(), self._filter())
-
-    def _filter(self) -> Filter:
-        values: dict[str, list[str]] = {}
-        for name in _FILTERS:
-            value = self.query_one(f"#{name}", Select).value
-            values[f"{name}s"] = [value] if isinstance(value, str) else []
-        return Filter.of(
-            sources=values["sources"], projects=values["projects"], tags=values["tags"]
-        )
+        self._run_search(self.query_one("#query", Input).value.strip())
 
     @work(thread=True, exclusive=True, group="search")
-    def _run_search(self, query: str, filter: Filter) -> None:
+    def _run_search(self, query: str) -> None:
         worker = get_current_worker()
         try:
-            entries, state = find_entries(self._library, query, filter)
+            entries, state = find_entries(self._library, query)
         except RecollectError as error:
             entries, state = [], str(error)
         if not worker.is_cancelled:
@@ -227,28 +183,6 @@ class SearchApp(App[None]):
         if entry is not None:
             self.push_screen(ConversationScreen(self._library, entry))
 
-    def action_filter(self) -> None:
-        filters = self.query_one("#filters")
-        filters.toggle_class("open")
-        if filters.has_class("open"):
-            self._load_filters()
-            self.query_one("#source").focus()
-        else:
-            self.query_one("#query").focus()
-
-    @work(thread=True, exclusive=True, group="filters")
-    def _load_filters(self) -> None:
-        for name in _FILTERS:
-            names = facet_names(self._library, f"{name}s")[:_MAX_FILTER_NAMES]
-            self.call_from_thread(self._show_filter, name, names)
-
-    def _show_filter(self, name: str, names: Sequence[str]) -> None:
-        select = self.query_one(f"#{name}", Select)
-        if select.value in names:
-            return
-        label = source_label if name == "source" else printable
-        select.set_options([(label(each), each) for each in names])
-
     def action_copy(self) -> None:
         entry = self._entry()
         if entry is not None:
@@ -263,8 +197,10 @@ class SearchApp(App[None]):
             self.exit()
 
     def action_help(self) -> None:
-        if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen())
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
 
 
 class ConversationScreen(Screen[None]):
@@ -372,26 +308,13 @@ class MessageScroll(VerticalScroll):
                 screen.load_more()
 
 
-class HelpScreen(ModalScreen[None]):
-    CSS = """
-    HelpScreen { align: center middle; }
-    #help { width: 76; height: auto; max-height: 90%; border: round $accent; padding: 1 2;
-            background: $surface; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,f1,enter", "dismiss", "Close")]
-
-    def compose(self) -> ComposeResult:
-        with VerticalScroll(id="help"):
-            yield Static(KEYS)
-
-
 # -- what is shown ---------------------------------------------------------------
 
 
-def find_entries(library: Library, query: str, filter: Filter) -> tuple[list[Entry], str]:
+def find_entries(library: Library, query: str) -> tuple[list[Entry], str]:
     """The conversations that match a query, or the recent ones, and a line about them."""
     if not query:
-        summaries, total = library.conversation_page(filter, limit=_LIMIT)
+        summaries, total = library.conversation_page(limit=_LIMIT)
         entries = []
         for summary in summaries:
             label = library.label(summary.id, summary.title)
@@ -409,7 +332,7 @@ def find_entries(library: Library, query: str, filter: Filter) -> tuple[list[Ent
             )
         return entries, f"{plural(total, 'conversation')}, the last changed first"
     options = SearchOptions(group="conversation", limit=_LIMIT, typing=True)
-    page = library.search(query, filter, options)
+    page = library.search(query, options=options)
     hits = page.hits or first_of_each(page.nearest)
     state = plural(page.total, "conversation")
     if not page.exact:
