@@ -44,7 +44,7 @@ _MAX_NAMES = 10
         source FROM   where it is now: a folder (as for --home), or postgresql://…
         target TO     where to copy it; there must be no conversations yet
         --to-user NAME  the user who owns the copy (default: the same as --user)
-        --switch      close the library at FROM: writes to it are refused, and TO is used from now on
+        --switch      close the library at FROM: writes to it are refused, TO is used from now on
         --remove      remove the library at FROM after the copy is verified (includes --switch)
         --reopen      accept writes at FROM again after --switch
         --abort       discard what an interrupted move left at TO
