@@ -17,8 +17,7 @@ from recollect.language.queries.query import parse_query
 from recollect.language.text import fold, indexable
 from recollect.language.words import content_words, stem, stems
 from recollect.model.kinds import CONVERSATION
-from recollect.search.answers import ANSWER
-from recollect.search.passages import ScoredCandidate, find_terms
+from recollect.search.passages import ANSWER, ScoredCandidate, find_terms
 from recollect.search.queries.terms import RankingQuery
 from recollect.store.values import Candidate
 

@@ -339,7 +339,7 @@ class Search:
             return ranked, False
         total, is_exact = self.pool.count()
         if interpretation.is_by_meaning:
-            total += sum(1 + s.copies for s in self.ranking.candidates if not s.has_terms)
+            total += sum(1 + s.copies for s in self.ranking.candidates if not s.all_terms)
         if interpretation.is_by_meaning or self.scope.is_partial:
             return max(total, ranked), False
         return total, is_exact

@@ -1,4 +1,9 @@
-"""The candidates of a search, and where the terms of the query are in them."""
+"""The candidates of a search, where the terms of the query are in them, and what they tell.
+
+People ask about what happened to somebody, and the answer is usually told by that person, in the
+past tense. A question for a time or a number is answered by a text that has one. The tense, the
+person and preferences are recognized in English only.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
+from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.intent import QUESTION
 from recollect.language.spellings import Form
 from recollect.language.symbols import symbol_name, without_terminal_codes
-from recollect.language.text import tokens, transcribed
+from recollect.language.text import indexable, tokens, transcribed
 from recollect.language.when import date_words
-from recollect.model.kinds import OBSERVATION, PREFERENCE
-from recollect.search.answers import (
-    FIRST_PERSON,
-    FIRST_PERSON_WORDS,
-    AnswerType,
-    traits_of,
-)
 from recollect.search.queries.terms import DATE_WORDS, RankingQuery, Term
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate
@@ -87,17 +88,8 @@ class ScoredCandidate:
     @property
     def arms(self) -> tuple[str, ...]:
         """How it was found: by words ("text"), by meaning ("vector"), or both."""
-        arms = []
-        if self.by_text or self.terms:
-            arms.append("text")
-        if self.by_vector:
-            arms.append("vector")
-        return tuple(arms)
-
-    @property
-    def is_observed_preference(self) -> bool:
-        """Whether it is an observation of what the user allows, requires or prefers."""
-        return self.candidate.kind == OBSERVATION and self.candidate.role == PREFERENCE
+        text = ("text",) if self.by_text or self.terms else ()
+        return (*text, "vector") if self.by_vector else text
 
     @property
     def parts(self) -> dict[str, float]:
@@ -112,13 +104,12 @@ class ScoredCandidate:
         return float(self.part_values[self.part_names.index(name)])
 
     @property
-    def has_terms(self) -> bool:
-        return bool(self.terms or self.title_terms or self.metadata_terms)
-
-    @property
     def all_terms(self) -> set[int]:
         """The terms in the text, the title, the author's name and the date."""
         return {*self.terms, *self.metadata_terms, *self.title_terms}
+
+
+# -- where the terms are -------------------------------------------------------------
 
 
 def find_terms(query: RankingQuery, candidates: Iterable[ScoredCandidate]) -> None:
@@ -139,12 +130,20 @@ class _Entry(NamedTuple):
     typed: bool
     """The form in which the term was typed."""
 
+    def is_at(self, words: Sequence[str], start: int) -> bool:
+        """Whether the words from a place on are the rest of the form."""
+        following = tuple(words[start : start + len(self.rest)])
+        if not self.prefix:
+            return following == self.rest
+        if len(following) < len(self.rest) or following[:-1] != self.rest[:-1]:
+            return False
+        return following[-1].startswith(self.rest[-1])
+
 
 class _Reader:
     """Reads the candidates of one query."""
 
     def __init__(self, query: RankingQuery) -> None:
-        self.query = query
         self.terms = query.terms
         self.entries: dict[str, list[_Entry]] = {}
         """The forms by their first words."""
@@ -159,15 +158,26 @@ class _Reader:
         self.first_words = frozenset(self.entries)
         self.pairs = pair_weights(query.terms)
         self.is_question = query.intent == QUESTION
-        self.answer = AnswerType(query.text) if self.is_question else None
-        self.symbols = {} if self.is_question else words_with_symbols(query)
+        self.answers = answer_words(query.text) if self.is_question else None
         self.labels: dict[str, tuple[int, ...]] = {}
         """The terms in titles, authors and dates, of which many are the same."""
         self.days: dict[date, str] = {}
-        self.has_dates = has_date_terms(query)
         self.phrase = ""
         if query.phrase is not None:
             self.phrase = f" {' '.join(query.phrase.forms[0])}{'' if query.phrase.prefix else ' '}"
+        # The dates of messages are text, but a message of August is not about next August.
+        first_words = [form[0] for term in query.terms for form in term.forms]
+        self.has_dates = any(
+            word.isdigit() or word in DATE_WORDS for word in first_words
+        ) and not language_of(query.text).has("asks_future", query.text)
+        # The terms that were typed with symbols, such as @retry or foo().
+        self.symbols: dict[int, str] = {}
+        for word in [] if self.is_question else query.text.lower().split():
+            word = word.strip(_PUNCTUATION)
+            form = tuple(tokens(word))
+            if len(form) == 1 and not word.isalnum():
+                numbers = (n for n, term in enumerate(query.terms) if term.forms[0] == form)
+                self.symbols |= dict.fromkeys(numbers, word)
 
     def read(self, scored: ScoredCandidate) -> None:
         candidate = scored.candidate
@@ -175,49 +185,45 @@ class _Reader:
         if len(content) > LIMITS.ranked_characters:
             content = ranked_part(content, self.terms)
         words = tokens(content)
-        different = set(words)
-        matches = self._matches(words, different)
-        scored.title_terms = self._label_terms(candidate.indexed_title)
-        scored.metadata_terms = self._label_terms(self._metadata(candidate))
+        matches = self.matches(words)
+        scored.metadata_terms = self.label_terms(self.author_and_date(candidate))
+        scored.title_terms = self.label_terms(candidate.indexed_title)
         scored.words = len(words)
-        positions = [(position, entry.term) for position, entry in matches]
         counts: dict[int, int] = {}
-        for _, term in positions:
-            counts[term] = counts.get(term, 0) + 1
+        for _, entry in matches:
+            counts[entry.term] = counts.get(entry.term, 0) + 1
         scored.counts = counts
         scored.terms = tuple(sorted(counts))
         if len(counts) > 1:
-            scored.close = self._closeness(positions)
-        scored.text_score, window = self._best_window(scored, positions)
+            scored.close, scored.adjacent = self.closeness(matches)
+        scored.text_score, window = self.best_window(scored, matches)
         if self.phrase:
-            scored.has_phrase = _has_phrase(self.phrase, words) or _has_phrase(
-                self.phrase, tokens(candidate.indexed_title)
-            )
-        if self.answer is not None:
-            if len(words) > _WINDOW_WORDS:
-                words = words[window * _WINDOW_WORDS :][:_WINDOW_WORDS]
-                different = set(words)
-            scored.traits = traits_of(different) | self.answer.trait(different)
+            title = tokens(candidate.indexed_title)
+            scored.has_phrase = any(self.phrase in f" {' '.join(w)} " for w in (words, title))
+        if self.is_question:
+            words = words[window * _WINDOW_WORDS :][:_WINDOW_WORDS]
+            scored.traits = traits_of(set(words), self.answers)
             if scored.traits & FIRST_PERSON:
-                count = sum([word in FIRST_PERSON_WORDS for word in words])
+                count = sum([word in _WORDS[FIRST_PERSON] for word in words])
                 scored.first_person = count / len(words)
             return
-        if len(counts) > 1:
-            scored.adjacent = self._adjacency(positions)
-        typed = {
-            entry.term for _, entry in matches if entry.typed and entry.term not in self.symbols
-        }
+        typed = {e.term for _, e in matches if e.typed and e.term not in self.symbols}
         if self.symbols:
             folded = content.lower()
             typed |= {number for number, word in self.symbols.items() if word in folded}
         scored.typed_terms = tuple(typed)
 
-    def _matches(self, words: Sequence[str], different: set[str]) -> list[tuple[int, _Entry]]:
+    def matches(self, words: Sequence[str]) -> list[tuple[int, _Entry]]:
         """The terms in a text, each with its position, in order."""
-        entries = self.entries
-        found = self.first_words & different
-        if self.prefixes:
-            found, entries = self._with_unfinished(different, found)
+        different, entries = set(words), self.entries
+        found: Iterable[str] = self.first_words & different
+        if self.prefixes:  # the words that begin with an unfinished word are forms of it, too
+            entries = {word: list(entries[word]) for word in found}
+            for word in different:
+                for prefix, of_prefix in self.prefixes.items():
+                    if word.startswith(prefix):
+                        entries.setdefault(word, []).extend(of_prefix)
+            found = entries.keys()
         if not found:
             return []
         return [
@@ -225,29 +231,10 @@ class _Reader:
             for position, word in enumerate(words)
             if word in found
             for entry in entries[word]
-            if not entry.rest or follows(entry, words, position + 1)
+            if not entry.rest or entry.is_at(words, position + 1)
         ]
 
-    def _with_unfinished(
-        self, different: set[str], found: frozenset[str]
-    ) -> tuple[frozenset[str], dict[str, list[_Entry]]]:
-        """The words that begin with an unfinished word are forms of it, too."""
-        entries = {word: list(self.entries[word]) for word in found}
-        for word in different:
-            for prefix, of_prefix in self.prefixes.items():
-                if word.startswith(prefix):
-                    entries.setdefault(word, []).extend(of_prefix)
-        return frozenset(entries), entries
-
-    def _label_terms(self, label: str) -> tuple[int, ...]:
-        """The terms in a title, or in an author's name and a date."""
-        if label not in self.labels:
-            words = tokens(label)
-            matches = self._matches(words, set(words))
-            self.labels[label] = tuple(sorted({entry.term for _, entry in matches}))
-        return self.labels[label]
-
-    def _metadata(self, candidate: Candidate) -> str:
+    def author_and_date(self, candidate: Candidate) -> str:
         """The author, also in letters without umlauts, and the date if the query has one."""
         author = candidate.author or ""
         if not author.isascii():
@@ -259,17 +246,24 @@ class _Reader:
             self.days[day] = date_words(candidate.created_at)
         return f"{author} {self.days[day]}"
 
-    def _best_window(
-        self, scored: ScoredCandidate, positions: Sequence[tuple[int, int]]
+    def label_terms(self, label: str) -> tuple[int, ...]:
+        """The terms in a title, or in an author's name and a date."""
+        if label not in self.labels:
+            found = {entry.term for _, entry in self.matches(tokens(label))}
+            self.labels[label] = tuple(sorted(found))
+        return self.labels[label]
+
+    def best_window(
+        self, scored: ScoredCandidate, matches: Sequence[tuple[int, _Entry]]
     ) -> tuple[float, int]:
         """BM25 of the best window of 120 words, so that long messages gain nothing, and its number.
 
         Terms in the title and the metadata count in every window.
         """
         windows: dict[int, dict[int, int]] = {0: {}}
-        for position, term in positions:
+        for position, entry in matches:
             counts = windows.setdefault(position // _WINDOW_WORDS, {})
-            counts[term] = counts.get(term, 0) + 1
+            counts[entry.term] = counts.get(entry.term, 0) + 1
         labels = {*scored.title_terms, *scored.metadata_terms}
         best, best_window = -1.0, 0
         for window, counts in windows.items():
@@ -284,46 +278,28 @@ class _Reader:
                 best, best_window = score, window
         return best, best_window
 
-    # -- pairs of adjacent terms of the query ---
-
-    def _closeness(self, positions: Sequence[tuple[int, int]]) -> float:
+    def closeness(self, matches: Sequence[tuple[int, _Entry]]) -> tuple[float, float]:
+        """`close` and `adjacent`: how close the pairs of adjacent terms of the query are."""
         distances: dict[int, int] = {}
-        """By the first term of a pair."""
+        """By the first term of a pair, in either order."""
+        adjacent: set[int] = set()
         last: dict[int, int] = {}
-        for position, number in positions:
+        for position, entry in matches:
+            number = entry.term
             for pair, partner in ((number, number + 1), (number - 1, number - 1)):
-                distance = position - last.get(partner, position)
-                if pair in self.pairs and 0 < distance <= _CLOSE_WORDS:
+                if pair not in self.pairs or partner not in last:
+                    continue
+                distance = position - last[partner]
+                if 0 < distance <= _CLOSE_WORDS:
                     distances[pair] = min(distance, distances.get(pair, _CLOSE_WORDS))
+                # Words such as `eventLoop` are several terms in one place.
+                if distance == 0 or (distance == 1 and partner < number):
+                    adjacent.add(pair)
             last[number] = position
-        return math.fsum(self.pairs[p] / math.sqrt(distance) for p, distance in distances.items())
-
-    def _adjacency(self, positions: Sequence[tuple[int, int]]) -> float:
-        places: dict[int, set[int]] = {}
-        for position, number in positions:
-            places.setdefault(number, set()).add(position)
-        return math.fsum(
-            weight
-            for first, weight in self.pairs.items()
-            if any(
-                place in places.get(first + 1, ()) or place + 1 in places.get(first + 1, ())
-                for place in places.get(first, ())
-            )
+        return (
+            math.fsum(self.pairs[p] / math.sqrt(distance) for p, distance in distances.items()),
+            math.fsum(self.pairs[pair] for pair in adjacent),
         )
-
-
-def follows(entry: _Entry, words: Sequence[str], start: int) -> bool:
-    """Whether the words from a place on are the rest of a form."""
-    following = tuple(words[start : start + len(entry.rest)])
-    if not entry.prefix:
-        return following == entry.rest
-    if len(following) < len(entry.rest) or following[:-1] != entry.rest[:-1]:
-        return False
-    return following[-1].startswith(entry.rest[-1])
-
-
-def _has_phrase(phrase: str, words: Sequence[str]) -> bool:
-    return phrase in f" {' '.join(words)} "
 
 
 def pair_weights(terms: Sequence[Term]) -> dict[int, float]:
@@ -337,23 +313,6 @@ def pair_weights(terms: Sequence[Term]) -> dict[int, float]:
         weights[number] = min(terms[number].weight, terms[number + 1].weight)
     total = sum(weights.values())
     return {number: weight / total for number, weight in weights.items() if total}
-
-
-def words_with_symbols(query: RankingQuery) -> dict[int, str]:
-    """The terms that were typed with symbols, such as @retry or foo(), and how."""
-    symbols: dict[Form, str] = {}
-    for word in query.text.lower().split():
-        word = word.strip(_PUNCTUATION)
-        if not word.isalnum() and len(tokens(word)) == 1:
-            symbols[tokens(word)[0],] = word
-    return {n: symbols[t.forms[0]] for n, t in enumerate(query.terms) if t.forms[0] in symbols}
-
-
-def has_date_terms(query: RankingQuery) -> bool:
-    """Whether the dates of messages are text. A message of August is not about next August."""
-    words = [form[0] for term in query.terms for form in term.forms]
-    has_date = any(word.isdigit() or word in DATE_WORDS for word in words)
-    return has_date and not language_of(query.text).has("asks_future", query.text)
 
 
 def ranked_part(text: str, terms: Sequence[Term]) -> str:
@@ -372,3 +331,81 @@ def ranked_part(text: str, terms: Sequence[Term]) -> str:
             start = len(data[: min(places)].decode("utf-8", "ignore")) - size // 4
             return text[max(0, start) :][:size]
     return text[:size]
+
+
+# -- what a text tells ---------------------------------------------------------------
+
+# The traits of a text, which can be combined.
+FIRST_PERSON = 1
+PAST = 2
+PREFERENCE = 4
+LIKING = 8
+ANSWER = 16
+_WORDS = {
+    FIRST_PERSON: frozenset("i me my mine myself we us our ours im ive".split()),
+    PAST: frozenset(
+        """
+        was were went had did got made took bought saw came gave started left met told ate drove
+        flew felt thought kept ran sold spent won wrote lost paid grew broke built became began
+        chose heard held knew learned sent slept spoke taught wore
+        """.split()
+    ),
+    PREFERENCE: frozenset(
+        """
+        prefer favorite favourite love like enjoy hate dislike avoid allergic vegetarian vegan
+        always never usually interested fan want trying started recently own
+        """.split()
+    ),
+}
+_MORE_NUMBERS = "twenty thirty forty fifty hundred thousand once twice several dozen"
+_MORE_TIMES = "yesterday today tomorrow tonight ago week weekend month year last next morning"
+_MIN_REGULAR_PAST = 5  # letters; shorter words in -ed are rarely verbs (`bed`, `need`)
+
+
+def traits_of(words: set[str], answers: frozenset[str] | None) -> int:
+    """The traits of a text with these words, if one of them is in the first person, or ANSWER."""
+    traits = 0
+    if answers is not None and (any(map(str.isdigit, words)) or not answers.isdisjoint(words)):
+        traits = ANSWER
+    if _WORDS[FIRST_PERSON].isdisjoint(words):
+        return traits
+    traits += sum(trait for trait, of_trait in _WORDS.items() if not of_trait.isdisjoint(words))
+    if not ENGLISH.statement_words.isdisjoint(words):
+        traits |= LIKING
+    if not traits & PAST and any(
+        word.endswith("ed") and len(word) >= _MIN_REGULAR_PAST for word in words
+    ):
+        traits |= PAST
+    return traits
+
+
+def answer_words(question: str) -> frozenset[str] | None:
+    """The words, besides digits, of what a question asks for: a time or a number; None if it asks
+    for anything."""
+    language = language_of(question)
+    asks_for_time = language.has("asks_time", question)
+    asks_for_number = language.has("asks_number", question)
+    if not asks_for_time and not asks_for_number:
+        return None
+    times, numbers = times_and_numbers(language)
+    return (times if asks_for_time else frozenset()) | (numbers if asks_for_number else frozenset())
+
+
+@cache
+def times_and_numbers(language: Language) -> tuple[frozenset[str], frozenset[str]]:
+    """The words for times and for numbers, as the index has them.
+
+    In scripts without spaces, single characters say too little. In most languages, "one" is also
+    "a".
+    """
+    if language.unspaced:
+        return frozenset(), frozenset()
+    times = language.times
+    names = [*chain(*times.months, *times.weekdays), *times.units]
+    names += [moment for moment in times.moments if " " not in moment]
+    numbers = [*chain(*times.numbers[1:])]
+    if language is ENGLISH:
+        names.append(_MORE_TIMES)
+        numbers += [*times.numbers[0], _MORE_NUMBERS]
+    indexed = [frozenset(indexable(" ".join(words)).split()) for words in (names, numbers)]
+    return indexed[0], indexed[1]
