@@ -90,14 +90,14 @@ def search_concept(
     ranking = search.ranking
     for scored in ranking.listed:
         names = tuple([interpretation.term_names[number] for number in scored.terms])
-        results.matches.append(Match(scored.candidate, ranking.scale.score(scored.score), names))
+        results.matches.append(Match(scored.candidate, ranking.score(scored.score), names))
     hits = results.hits()
     if ranking.assessment.is_weak or not hits:
         return _nothing_found(search, hits, results, observations)
     is_exact = results.is_exact and not reader.is_partial
     is_exact &= all(len(p.keys) < CANDIDATES and not p.has_more_matches for p in pools)
     total = max(pools[-1].count()[0], results.observations) + results.exchanges
-    note = " ".join(search.remarks.remarks())
+    note = " ".join(search.remarks())
     return MemoryResults(kind(hits), hits, max(total, len(hits)), is_exact, note)
 
 
@@ -113,7 +113,7 @@ def _nothing_found(
     has_problem = search.interpretation.meaning.problem or search.scope.is_partial
     # If only some observations were searched, others may have the words of the query.
     if has_problem or (observations is not None and not is_narrowed):
-        note = " ".join(search.remarks.remarks())
+        note = " ".join(search.remarks())
     if not hits:
         neighbours = [pair for pool in search.pools for pair in pool.nearest()]
         neighbours.sort(key=lambda pair: -pair[1])

@@ -18,7 +18,7 @@ from recollect.language.languages import ENGLISH
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, QUESTION, is_to_assistant
 from recollect.language.queries.query_tree import And, Node, Or, Word, excludes_words
 from recollect.language.text import comparable
-from recollect.model.kinds import CONVERSATION, KINDS
+from recollect.model.kinds import CONVERSATION
 from recollect.model.search import Filter
 from recollect.models.embeddings import STATIC
 from recollect.search.deadline import NOTHING_IN_TIME, Deadline, PartialStore
@@ -44,6 +44,8 @@ _LARGE_LIBRARY = 20_000  # messages
 # away. In a large library, where more matches are there by chance, the others say more.
 _NEARBY = ((10, 0.1),)
 _NEARBY_IN_LARGE_LIBRARY = ((5, 0.3), (20, 0.15))
+# The sizes of the shortlist. A search for conversations judges each by its messages.
+_SHORTLIST, _SHORTLIST_IN_LARGE_LIBRARY, _SHORTLIST_BY_CONVERSATION = 120, 160, 250
 _RANKED_MESSAGES = 100  # of each arm, if there is no shortlist
 _RANKED_KEYWORDS = 60  # the text arm finds them in almost the same order
 _PERIODS = 3  # the most periods of a question that are searched
@@ -92,12 +94,7 @@ class Scope(NamedTuple):
 
     @property
     def has_messages(self) -> bool:
-        return has_messages(self.filter)
-
-
-def has_messages(filter: Filter) -> bool:
-    """Whether a filter includes conversations."""
-    return not filter.kinds or CONVERSATION in filter.kinds
+        return not self.filter.kinds or CONVERSATION in self.filter.kinds
 
 
 class CandidatePool:
@@ -112,70 +109,38 @@ class CandidatePool:
     ) -> None:
         """`max_arm`: the most candidates of each arm, if fewer than usual.
 
-        Messages with `excluded_keys` are not read.
+        Messages with `excluded_keys` are not found.
         """
         self.interpretation = interpretation
         self.scope = scope
-        self.excluded_keys = frozenset(excluded_keys)
-        self.keys = self.excluded_keys
-        """The keys of the candidates so far, and the excluded keys."""
+        self.excluded_keys = excluded_keys
+        self.keys: set[int] = set()
+        """The keys of the candidates."""
         self.is_exhausted = True
         """Whether the arms have no candidates beyond the pool."""
         self.has_more_matches = True
         """Whether the text arm may have candidates beyond the pool."""
-        self.arm = min(self._arm_size(), max_arm or MATCHES_OF_QUESTION)
+        self.is_by_conversation = interpretation.options.group == "conversation"
+        has_both_arms = interpretation.node is not None and interpretation.is_by_meaning
+        arm = CANDIDATES
+        if interpretation.options.typing:
+            arm = _CANDIDATES_WHILE_TYPING
+        elif has_both_arms and interpretation.intent == QUESTION:
+            is_small = self.is_by_conversation and not self.is_large_library
+            arm = CANDIDATES if is_small else MATCHES_OF_QUESTION
+        self.arm = min(arm, max_arm or MATCHES_OF_QUESTION)
         """Candidates of each arm."""
         self._all_matches: list[int] | None = None
         self._matches: list[int] = []
         self._cosines: dict[int, float] = {}
         self._distant: Sequence[Neighbour] = ()
-        self._conversation_count: tuple[int, bool] | None = None
-
-    # -- sizes ---
-
-    def _arm_size(self) -> int:
-        interpretation = self.interpretation
-        if interpretation.options.typing:
-            return _CANDIDATES_WHILE_TYPING
-        has_both_arms = interpretation.node is not None and interpretation.is_by_meaning
-        if not has_both_arms or interpretation.intent != QUESTION:
-            return CANDIDATES
-        if self.is_by_conversation and not self._is_large_library:
-            return CANDIDATES
-        return MATCHES_OF_QUESTION
-
-    @property
-    def is_by_conversation(self) -> bool:
-        return self.interpretation.options.group == "conversation"
 
     @cached_property
-    def _is_large_library(self) -> bool:
+    def is_large_library(self) -> bool:
         """Whether an answer is often not among the first candidates."""
         return self.scope.store.size() >= _LARGE_LIBRARY
 
-    def _ranked(
-        self, matches: list[int], neighbours: list[Neighbour]
-    ) -> tuple[list[int], list[Neighbour]]:
-        """What is ranked of the candidates of both arms."""
-        if self.arm > CANDIDATES:
-            size = 120
-            if self._is_large_library:
-                size = 160
-            if self.is_by_conversation:  # which judges each conversation by its messages
-                size = 250
-            arms = [matches, [key for key, _ in neighbours]]
-            keys = shortlist(arms, size, is_large_library=self._is_large_library)
-            return (
-                [key for key in matches if key in keys],
-                [(key, cosine) for key, cosine in neighbours if key in keys],
-            )
-        size = self.arm
-        if not self.is_by_conversation:
-            is_keywords = self.interpretation.intent == KEYWORDS
-            size = min(size, _RANKED_KEYWORDS if is_keywords else _RANKED_MESSAGES)
-        return matches[:size], neighbours[:size]
-
-    # -- finding candidates ---
+    # -- both arms ---
 
     def find_matches(self) -> bool:
         """Find the candidates of the text arm. Returns whether there are any."""
@@ -187,34 +152,44 @@ class CandidatePool:
 
         `has_hits`: `find_matches` has found some, in this pool or in another of the same ranking.
         """
-        all_matches = self._matches
-        if len(all_matches) < self.arm and not self.scope.store.deadline.stopped_steps:
-            self._all_matches = all_matches
-        all_neighbours = self._nearest(has_hits)
-        matches, neighbours = self._ranked(all_matches, all_neighbours)
-        self.has_more_matches = len(all_matches) == self.arm or len(matches) < len(all_matches)
-        self.is_exhausted = (
-            not self.has_more_matches
-            and len(all_neighbours) < self.arm
-            and len(neighbours) == len(all_neighbours)
-        )
+        matches, neighbours = list(self._matches), self._nearest(has_hits)
+        found = len(matches), len(neighbours)
+        if len(matches) < self.arm and not self.scope.store.deadline.stopped_steps:
+            self._all_matches = matches
+        if self.arm > CANDIDATES:
+            arms = [matches, [key for key, _ in neighbours]]
+            size = _SHORTLIST_IN_LARGE_LIBRARY if self.is_large_library else _SHORTLIST
+            if self.is_by_conversation:
+                size = _SHORTLIST_BY_CONVERSATION
+            keys = shortlist(arms, size, is_large_library=self.is_large_library)
+            matches = [key for key in matches if key in keys]
+            neighbours = [neighbour for neighbour in neighbours if neighbour[0] in keys]
+        elif not self.is_by_conversation:
+            is_keywords = self.interpretation.intent == KEYWORDS
+            size = _RANKED_KEYWORDS if is_keywords else _RANKED_MESSAGES
+            matches, neighbours = matches[:size], neighbours[:size]
+        self.has_more_matches = found[0] == self.arm or len(matches) < found[0]
+        has_more_neighbours = found[1] == self.arm or len(neighbours) < found[1]
+        self.is_exhausted = not self.has_more_matches and not has_more_neighbours
+        size = min(_CANDIDATES_OF_PERIOD, self.arm)
         for period in self._periods():
-            if self.has_more_matches:
-                matches += self.matches_in(period, min(_CANDIDATES_OF_PERIOD, self.arm))
-            neighbours += self._nearest_in(period, neighbours, has_word=bool(matches))
+            if self.has_more_matches and self.interpretation.node is not None:
+                matches += self._match(self.interpretation.node, size, period)
+            if neighbours:
+                others = self._neighbours(period, size)
+                neighbours += self._near(others, bool(matches), neighbours[0][1])
         if self.has_more_matches:
             matches += self._statements()
-        self._matches = [key for key in matches if key not in self.keys]
+        self._matches = matches
         self._cosines = dict(neighbours)
-        self.keys |= {*matches, *self._cosines}
+        self.keys = {*matches, *self._cosines}
 
     def read(self) -> list[ScoredCandidate]:
         """The candidates that both arms have found, without their terms and cosines."""
         matches = set(self._matches)
-        keys = list(matches | (self._cosines.keys() - self.excluded_keys))
         return [
             ScoredCandidate(candidate, candidate.key in matches, candidate.key in self._cosines)
-            for candidate in self.candidates(keys)
+            for candidate in self.candidates(list(self.keys))
         ]
 
     def candidates(self, keys: Sequence[int]) -> list[Candidate]:
@@ -228,8 +203,7 @@ class CandidatePool:
         keys = [scored.candidate.key for scored in candidates]
         missing = [key for key in keys if key not in self._cosines]
         others = self.scope.store.cosines(meaning.space, meaning.vector, missing)
-        for scored in candidates:
-            key = scored.candidate.key
+        for key, scored in zip(keys, candidates, strict=True):
             scored.cosine = self._cosines.get(key, others.get(key))
 
     def context(self, candidates: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
@@ -237,21 +211,15 @@ class CandidatePool:
 
         The ranking of questions depends on them.
         """
-        kinds = self.scope.filter.kinds
-        has_messages = not kinds or not set(kinds) <= set(KINDS) - {CONVERSATION}
+        store = self.scope.store
         is_question = self.interpretation.intent == QUESTION
-        if not (candidates and has_messages and is_question):
+        if not (candidates and is_question and self.scope.has_messages) or store.deadline.is_over():
             return []
-        if self.scope.store.deadline.is_over():
-            return []
-        size = _MESSAGES_WITH_CONTEXT
-        if self.is_by_conversation:
-            size = _CONVERSATIONS_WITH_CONTEXT
+        size = _CONVERSATIONS_WITH_CONTEXT if self.is_by_conversation else _MESSAGES_WITH_CONTEXT
         best = sorted(candidates, key=lambda s: s.text_score + 3 * (s.cosine or 0.0), reverse=True)
+        previous = store.previous_passages([scored.candidate.key for scored in best[:size]])
         keys = {scored.candidate.key for scored in candidates}
-        previous = self.scope.store.previous_passages([s.candidate.key for s in best[:size]])
-        context = [ScoredCandidate(each) for each in previous if each.key not in keys]
-        context = self.with_terms(context)
+        context = self.with_terms([ScoredCandidate(p) for p in previous if p.key not in keys])
         self.set_cosines(context)
         return context
 
@@ -276,63 +244,51 @@ class CandidatePool:
         question, its rarer terms; for keywords, the words next to each other, all of them as typed,
         and all in any form.
         """
-        interpretation = self.interpretation
-        node, terms = interpretation.node, interpretation.terms
+        interpretation, is_typing = self.interpretation, self.interpretation.options.typing
+        node, terms, own = interpretation.node, interpretation.terms, interpretation.own_terms
         if node is None:
             return []
         if not interpretation.is_plain or isinstance(node, And):
             return [node]
         phrase = interpretation.ranking_query.phrase
-        typed_phrase = [] if phrase is None else [phrase.node]
-        exact = [term.node for term in terms if term.exact]
+        nodes = [term.node for term in terms if term.exact and len(terms) > 1]
         if interpretation.intent == QUESTION:
-            if interpretation.options.typing:
-                typed_phrase = []
-            if len(terms) == 1:
-                return [*typed_phrase, node]
+            if phrase is not None and not is_typing:
+                nodes.append(phrase.node)
             rare = [t for t in terms if t.frequency and t.weight > _COMMON_WEIGHT]
-            rarer = [any_term(rare)] if 0 < len(rare) < len(terms) else []
-            return [*exact, *typed_phrase, *rarer, node]
-        if len(terms) == 1:
-            if terms[0].frequency <= _FEW_MATCHES:
-                return [node]
-            return [*typed_phrase, *self._as_typed(), node]
-        nodes = [*exact, *typed_phrase, *self._as_typed()]
-        if len(interpretation.own_terms) > 1:
+            if 0 < len(rare) < len(terms):
+                nodes.append(any_term(rare))
+            return [*nodes, node]
+        if len(terms) == 1 and terms[0].frequency <= _FEW_MATCHES:
+            return [node]
+        if phrase is not None:
+            nodes.append(phrase.node)
+        # A library may have so many messages with other forms of the words that those with the
+        # words as typed are not candidates.
+        has_forms = any(len(term.forms) > 1 for term in own)
+        if has_forms and not is_typing and min(t.frequency for t in own) > _FEW_MATCHES:
+            typed = tuple(term._replace(forms=term.forms[:1]).node for term in own)
+            nodes.append(typed[0] if len(typed) == 1 else And(typed))
+        if len(own) > 1:
             nodes.append(interpretation.all_terms)
         return [*nodes, node]
 
-    def _as_typed(self) -> list[Node]:
-        """All keywords in the form in which they were typed, if they have others.
-
-        A library may have so many messages with the others that those are not candidates.
-        """
-        terms = self.interpretation.own_terms
-        if self.interpretation.options.typing or all(len(term.forms) == 1 for term in terms):
-            return []
-        if min(term.frequency for term in terms) <= _FEW_MATCHES:
-            return []
-        nodes = tuple(term._replace(forms=term.forms[:1]).node for term in terms)
-        return list(nodes) if len(nodes) == 1 else [And(nodes)]
-
     def matches(self, limit: int) -> list[int]:
         """The keys of messages with a word of the query, best first."""
-        keys: list[int] = []
+        keys: dict[int, None] = {}
         for node in self.nodes():
             if len(keys) < limit:
-                matches = self.scope.store.match(node, self.scope.filter, limit)
-                keys = list(dict.fromkeys([*keys, *matches]))
-        return keys[:limit]
+                keys |= dict.fromkeys(self._match(node, limit, self.scope.filter))
+        return list(keys)[:limit]
 
-    def matches_in(self, filter: Filter, limit: int) -> list[int]:
-        """The keys of matches that pass another filter, such as a period."""
-        if self.interpretation.node is None:
-            return []
-        return self.scope.store.match(self.interpretation.node, filter, limit)
+    def _match(self, node: Node, limit: int, filter: Filter) -> list[int]:
+        keys = self.scope.store.match(node, filter, limit + len(self.excluded_keys))
+        return [key for key in keys if key not in self.excluded_keys][:limit]
 
     def timed_matches(self, node: Node) -> TimedMatches:
         """All messages that match, with their times."""
-        return self.scope.store.match_times(node, self.scope.filter)
+        matches = self.scope.store.match_times(node, self.scope.filter)
+        return matches.without(self.excluded_keys)
 
     def _periods(self) -> list[Filter]:
         """The periods that a question names.
@@ -364,12 +320,20 @@ class CandidatePool:
             return []
         if interpretation.node is None or not is_to_assistant(interpretation.ranking_query.text):
             return []
-        if "user" not in (filter.roles or ("user",)) or not has_messages(filter):
+        if "user" not in (filter.roles or ("user",)) or not self.scope.has_messages:
             return []
         node = And((interpretation.node, Or(tuple(map(Word, words)))))
-        return self.scope.store.match(node, replace(filter, roles=("user",)), _STATEMENTS)
+        return self._match(node, _STATEMENTS, replace(filter, roles=("user",)))
 
     # -- the vector arm ---
+
+    def _neighbours(self, filter: Filter, limit: int) -> list[Neighbour]:
+        meaning = self.interpretation.meaning
+        if meaning.space is None or meaning.vector is None:
+            return []
+        limit += len(self.excluded_keys)
+        found = self.scope.store.nearest(meaning.space, meaning.vector, filter, limit)
+        return [pair for pair in found if pair[0] not in self.excluded_keys]
 
     def _nearest(self, has_hits: bool) -> list[Neighbour]:
         """The messages that are hits by their meaning, nearest first.
@@ -377,57 +341,33 @@ class CandidatePool:
         For a query with operators, none of them is a hit, since every hit must satisfy the
         operators. If nothing does, the nearest messages are shown as such, unless the query
         excludes words. For a concept there are no neighbours, since a conversation must contain its
-        words.
+        words. Identifiers have no meaning.
         """
-        interpretation = self.interpretation
-        space, vector = interpretation.meaning.space, interpretation.meaning.vector
-        if vector is None or space is None:
+        interpretation, node = self.interpretation, self.interpretation.node
+        mode, is_plain = interpretation.options.mode, interpretation.is_plain
+        if interpretation.meaning.vector is None or (interpretation.every_term and mode == "both"):
             return []
-        if interpretation.every_term and interpretation.options.mode == "both":
+        if not is_plain and (has_hits or node is None or excludes_words(node)):
             return []
-        node = interpretation.node
-        if not interpretation.is_plain and (has_hits or node is None or excludes_words(node)):
-            return []
-        neighbours = self.scope.store.nearest(space, vector, self.scope.filter, self.arm)
+        neighbours = self._neighbours(self.scope.filter, self.arm)[: self.arm]
         hits: list[Neighbour] = []
-        if interpretation.is_plain and self._is_evidence:
-            hits = self._near(neighbours, has_word=bool(self._matches))
+        has_meaning = mode == "vector" or interpretation.intent != IDENTIFIER
+        if neighbours and is_plain and has_meaning and interpretation.meaning.is_known:
+            hits = self._near(neighbours, bool(self._matches), neighbours[0][1])
         if not hits:
             self._distant = neighbours[:_DISTANT]
         return hits
 
-    def _nearest_in(
-        self, period: Filter, neighbours: Sequence[Neighbour], *, has_word: bool
-    ) -> list[Neighbour]:
-        """The nearest messages of a period, unless they are far behind the nearest of all."""
-        meaning = self.interpretation.meaning
-        if not neighbours or meaning.space is None:
-            return []
-        size = min(_CANDIDATES_OF_PERIOD, self.arm)
-        others = self.scope.store.nearest(meaning.space, meaning.vector, period, size)
-        return self._near(others, has_word=has_word, best=neighbours[0][1])
-
     def _near(
-        self, neighbours: Sequence[Neighbour], *, has_word: bool, best: float | None = None
+        self, neighbours: Sequence[Neighbour], has_word: bool, best: float
     ) -> list[Neighbour]:
         """The neighbours that are not far behind the best one, nor as near as unrelated ones."""
-        if not neighbours:
-            return []
-        least = _NEAR_SHARE * (neighbours[0][1] if best is None else best)
-        near = [(key, cosine) for key, cosine in neighbours if cosine >= least]
+        near = [(key, cosine) for key, cosine in neighbours if cosine >= _NEAR_SHARE * best]
         space = self.interpretation.meaning.space
         if near and space is not None and self._needs_similarity(has_word):
             floor = space.noise_floor
             near = [(key, cosine) for key, cosine in near if floor and cosine > floor]
         return near
-
-    @property
-    def _is_evidence(self) -> bool:
-        """Whether neighbours of the query's vector can be hits. Identifiers have no meaning."""
-        interpretation = self.interpretation
-        if interpretation.options.mode != "vector" and interpretation.intent == IDENTIFIER:
-            return False
-        return interpretation.meaning.is_known
 
     def _needs_similarity(self, has_word: bool) -> bool:
         """Whether a neighbour must be more similar than unrelated messages are.
@@ -436,21 +376,18 @@ class CandidatePool:
         words must be very similar. The answer to a question often has other words, but the built-in
         model knows only English.
         """
-        interpretation = self.interpretation
-        space = interpretation.meaning.space
-        is_in_unknown_language = (
-            space is not None
-            and space.name == STATIC
-            and interpretation.query.language is not ENGLISH
+        interpretation, space = self.interpretation, self.interpretation.meaning.space
+        is_in_known_language = (
+            space is None or space.name != STATIC or interpretation.query.language is ENGLISH
         )
-        must_be_similar = interpretation.intent == KEYWORDS or is_in_unknown_language
+        must_be_similar = interpretation.intent == KEYWORDS or not is_in_known_language
         if interpretation.options.mode == "both" and must_be_similar:
             return True
         terms = [term for term in interpretation.terms if term.frequency]
         if has_word or interpretation.node is not None or not terms:
             return not has_word
         # A search by meaning alone: the text arm has not found out.
-        return not self.scope.store.match(any_term(terms), self.scope.filter, 1)
+        return not self._match(any_term(terms), 1, self.scope.filter)
 
     def nearest(self) -> list[tuple[Candidate, float]]:
         """Up to three candidates that are nearest in meaning but are not hits, and their cosines.
@@ -467,13 +404,7 @@ class CandidatePool:
         first = islice(distinct.values(), NEAREST)
         return [(candidate, round(cosines[candidate.key], 6)) for candidate in first]
 
-    # -- what was found ---
-
-    @cached_property
-    def _count(self) -> tuple[int, bool]:
-        if self.interpretation.node is None:
-            return 0, True
-        return self.scope.store.count(self.interpretation.node, self.scope.filter)
+    # -- beyond what is ranked ---
 
     def count(self) -> tuple[int, bool]:
         """How many messages the text arm finds, and whether that is exact or a minimum."""
@@ -481,24 +412,26 @@ class CandidatePool:
             return len(self._all_matches), True
         return self._count
 
+    @cached_property
+    def _count(self) -> tuple[int, bool]:
+        if self.interpretation.node is None:
+            return 0, True
+        count, is_exact = self.scope.store.count(self.interpretation.node, self.scope.filter)
+        if self.excluded_keys:  # the text index counts them
+            count -= len(self.candidates(list(self.excluded_keys)))
+        return max(0, count), is_exact
+
     def count_conversations(self, ranked: Iterable[str]) -> tuple[int, bool]:
         """How many conversations have hits, and whether that is exact or a minimum.
 
-        `ranked` are those in the ranking. They are counted once, so all pages have the same number.
+        `ranked` are those in the ranking. Counting takes up to half as long as the search. Agents
+        and people who are typing rarely go past the ranked conversations, so a minimum is enough.
+        It is also enough for a question, because answers in other words cannot be counted anyway.
         """
-        if self._conversation_count is None:
-            self._conversation_count = self._count_conversations(set(ranked))
-        return self._conversation_count
-
-    def _count_conversations(self, documents: set[str]) -> tuple[int, bool]:
-        interpretation = self.interpretation
-        is_exact = self.is_exhausted
-        # Counting takes up to half as long as the search. Agents and people who are typing rarely
-        # go past the ranked conversations, so a minimum is enough. It is also enough for a
-        # question, because answers in other words cannot be counted anyway.
+        documents, interpretation = set(ranked), self.interpretation
+        options, is_exact = interpretation.options, self.is_exhausted
         is_question = interpretation.is_by_meaning and interpretation.intent == QUESTION
-        is_brief = interpretation.options.typing or interpretation.options.observations
-        is_quick = is_brief or is_question or self.scope.is_partial
+        is_quick = options.typing or options.observations or is_question or self.scope.is_partial
         if self.has_more_matches and interpretation.node is not None and not is_quick:
             keys = self.matches(_COUNTED_MATCHES)
             unranked = [key for key in keys if key not in self.keys]
@@ -506,25 +439,21 @@ class CandidatePool:
             is_exact = len(keys) < _COUNTED_MATCHES and not interpretation.is_by_meaning
         return len(documents), is_exact and not self.scope.is_partial
 
-    def matches_beyond(self, start: int, count: int) -> list[Candidate]:
-        """A page of the matches that were not ranked, in the order of the text engine."""
-        limit = self.arm + len(self.keys) + start + count
-        keys = [key for key in self.matches(limit) if key not in self.keys]
-        return self._in_order(keys[start : start + count])
+    def matches_beyond(self, start: int = 0) -> Iterator[Candidate]:
+        """The matches that were not ranked, from a place on, in the order of the text engine.
 
-    def all_matches_beyond(self) -> Iterator[Candidate]:
-        """All matches that were not ranked. They are read as the caller iterates."""
-        keys = self.all_keys_beyond()
+        They are read as the caller iterates.
+        """
+        keys = islice(self._keys_beyond(start + _CANDIDATES_AT_ONCE), start, None)
         while some := list(islice(keys, _CANDIDATES_AT_ONCE)):
-            yield from self._in_order(some)
+            candidates = {candidate.key: candidate for candidate in self.candidates(some)}
+            yield from (candidates[key] for key in some if key in candidates)
 
-    def all_keys_beyond(self) -> Iterator[int]:
-        """The keys of all matches that were not ranked."""
-        if self.interpretation.node is None or not self.has_more_matches:
-            return
+    def _keys_beyond(self, count: int) -> Iterator[int]:
+        """The keys of all matches that were not ranked. Probably, so many will be read."""
         before = set(self.keys)
-        limit = self.arm + len(before)
-        while True:
+        limit = self.arm + len(before) + count
+        while self.interpretation.node is not None and self.has_more_matches:
             matches = self.matches(limit)
             keys = [key for key in matches if key not in before]
             before.update(keys)
@@ -532,10 +461,6 @@ class CandidatePool:
             if len(matches) < limit or limit > LIMITS.page_offset:
                 return
             limit *= 4
-
-    def _in_order(self, keys: Sequence[int]) -> list[Candidate]:
-        candidates = {candidate.key: candidate for candidate in self.candidates(keys)}
-        return [candidates[key] for key in keys if key in candidates]
 
 
 def shortlist(
@@ -565,9 +490,6 @@ def shortlist(
     order = keys[np.argsort(-totals, kind="stable")].tolist()
     first = chain.from_iterable(arm[:_ALWAYS_RANKED] for arm in arms)
     return set(islice(dict.fromkeys([*first, *order]), size))
-
-
-# -- several pools at once ---
 
 
 def read_pools(pools: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:

@@ -47,32 +47,33 @@ def search_concepts(
     searches.sort(key=lambda search: search.pool.count()[0])
     first_keys, is_complete = matches(searches)
     found = list(first_keys[-1]) if first_keys else []
-    ranking = _RankedConversations(searches, found[:_MOST_RANKED] if first_keys else None)
-    rankings = [ranking]
-    order = ranking.order()
-    order += [name for name in found if name not in ranking.scores]
+    ranked = _RankedConversations(searches, found[:_MOST_RANKED] if first_keys else None)
+    order = [*ranked.order, *(name for name in found if name not in ranked.scores)]
     is_by_both = all(search.interpretation.mode == "both" for search in searches)
+    near: _RankedConversations | None = None
     if len(order) < _ENOUGH_CONVERSATIONS and is_by_both:
-        near = _RankedConversations(list(map(_by_meaning, searches)), None)
-        order += [name for name in near.order() if name not in order and near.is_similar(name)]
-        rankings.append(near)
-    shown = order[options.offset : options.offset + options.limit]
-    ranked = {name: each for each in reversed(rankings) for name in each.scores}
-    hits = {
-        name: ranked[name].hit(name, options.snippet_length) for name in shown if name in ranked
-    }
-    unranked = [name for name in shown if name not in ranked]
-    hits |= unranked_hits(searches, first_keys, unranked, ranking.last_score() / 2)
-    page = ranking.empty_page(options)
+        near = _RankedConversations(list(map(by_meaning, searches)), None)
+        order += [name for name in near.order if name not in order and near.is_similar(name)]
+    last_score = ranked.score(min(ranked.scores.values(), default=0.0)) / 2
+    hits = []
+    for name in order[options.offset : options.offset + options.limit]:
+        if name in ranked.scores:
+            hits.append(ranked.hit(name, options.snippet_length))
+        elif near is not None and name in near.scores:
+            hits.append(near.hit(name, options.snippet_length))
+        else:
+            hits += unranked_hit(searches, [keys[name] for keys in first_keys], last_score)
+    page = ranked.empty_page(options)
     if not order:
         for each in dict.fromkeys(search.scope.filter for search in searches):
             page = replace(page, note=note_unknown_names(page.note, store, each))
     is_partial = any(search.scope.is_partial for search in searches)
+    is_exhausted = all(search.pool.is_exhausted for search in ranked.searches)
     return replace(
         page,
-        hits=tuple(hits[name] for name in shown if name in hits),
+        hits=tuple(hits),
         total=len(order),
-        exact=not is_partial and (is_complete or ranking.is_complete()),
+        exact=not is_partial and (is_complete or is_exhausted),
         partial=is_partial,
         matched="all",
     )
@@ -91,13 +92,14 @@ def search_for(
     return message_search(interpretation, scope)
 
 
-def _by_meaning(search: Search) -> Search:
+def by_meaning(search: Search) -> Search:
     """The same search in the mode "vector"."""
     interpretation = search.interpretation
     query = replace(interpretation.ranking_query, terms=(), phrase=None)
     options = replace(interpretation.options, mode="vector")
-    by_meaning = replace(interpretation, options=options, node=None, ranking_query=query)
-    return message_search(by_meaning, search.scope)
+    return message_search(
+        replace(interpretation, options=options, node=None, ranking_query=query), search.scope
+    )
 
 
 def matches(searches: Sequence[Search]) -> tuple[list[Mapping[str, int]], bool]:
@@ -124,23 +126,14 @@ def matches(searches: Sequence[Search]) -> tuple[list[Mapping[str, int]], bool]:
     return first_keys, is_complete
 
 
-def unranked_hits(
-    searches: Sequence[Search],
-    first_keys: Sequence[Mapping[str, int]],
-    conversations: Sequence[str],
-    score: float,
-) -> dict[str, Hit]:
-    """The hits of conversations that were not ranked: the first match of each concept."""
-    if not conversations:
-        return {}
-    hits: dict[str, list[Hit]] = {}
-    for search, first in zip(searches, first_keys, strict=True):
-        keys = [first[name] for name in conversations if name in first]
-        length = search.interpretation.options.snippet_length
-        for candidate in search.restricted_to(conversations).pool.candidates(keys):
-            hit = make_hit(candidate, search.words, score, length)
-            hits.setdefault(candidate.document, []).append(hit)
-    return {name: with_others(own, own[0]) for name, own in hits.items()}
+def unranked_hit(searches: Sequence[Search], keys: Sequence[int], score: float) -> list[Hit]:
+    """The hit of a conversation that was not ranked: the first match of each concept."""
+    hits = [
+        make_hit(candidate, search.words, score, search.interpretation.options.snippet_length)
+        for search, key in zip(searches, keys, strict=True)
+        for candidate in search.pool.candidates([key])
+    ]
+    return [with_others(hits, hits[0])] if hits else []
 
 
 class _RankedConversations:
@@ -148,7 +141,7 @@ class _RankedConversations:
 
     def __init__(self, searches: Sequence[Search], conversations: Iterable[str] | None) -> None:
         """`searches`: one for each concept. With `conversations`, they look only in these."""
-        self._searches: list[Search] = []
+        self.searches: list[Search] = []
         """Each looks only in the conversations that the one before it has found."""
         self._best: list[dict[str, ScoredCandidate]] = []
         """The best message of each conversation for each concept."""
@@ -158,43 +151,33 @@ class _RankedConversations:
             best: dict[str, ScoredCandidate] = {}
             for scored in search.ranking.candidates:
                 best.setdefault(scored.candidate.document, scored)
-            self._searches.append(search)
+            self.searches.append(search)
             self._best.append(best)
             conversations = best
+        self.score = self.searches[0].ranking.score
         self.scores = {
             name: sum(best[name].score for best in self._best) / len(self._best)
             for name in self._best[-1]
         }
         """The ranker's score of each conversation: the mean of those of its best messages."""
-
-    def order(self) -> list[str]:
-        """The conversations, best first."""
-        return sorted(self.scores, key=lambda name: (-self.scores[name], name))
-
-    def last_score(self) -> float:
-        """The lowest score, as users see it."""
-        return self._scaled(min(self.scores.values(), default=0.0))
+        self.order = sorted(self.scores, key=lambda name: (-self.scores[name], name))
 
     def is_similar(self, conversation: str) -> bool:
         """Whether a conversation is near enough to all concepts."""
         similarity = 0.0
-        for search, best in zip(self._searches, self._best, strict=True):
+        for search, best in zip(self.searches, self._best, strict=True):
             floor = search.interpretation.meaning.noise_floor
             if floor:  # otherwise the cosines mean nothing
                 similarity += (best[conversation].cosine or 0.0) / floor
-        return similarity >= _MIN_SIMILARITY * len(self._searches)
-
-    def is_complete(self) -> bool:
-        """Whether all matches of every concept were ranked."""
-        return all(search.pool.is_exhausted for search in self._searches)
+        return similarity >= _MIN_SIMILARITY * len(self.searches)
 
     def empty_page(self, options: SearchOptions) -> Page:
         """A page without hits, with the remarks on all concepts, each once."""
-        pages = [search.empty_page(options) for search in self._searches]
+        pages = [search.empty_page(options) for search in self.searches]
         remarks: dict[str, None] = {}
         corrections: dict[str, str] = {}
-        for search, page in zip(self._searches, pages, strict=True):
-            remarks |= dict.fromkeys(search.remarks.remarks(is_weak=page.weak))
+        for search, page in zip(self.searches, pages, strict=True):
+            remarks |= dict.fromkeys(search.remarks(is_weak=page.weak))
             corrections |= page.corrections
         return replace(
             pages[-1],
@@ -208,14 +191,10 @@ class _RankedConversations:
         """A conversation as a hit: its best message for any concept, and those for the others."""
         hits = [
             search.ranking.hit(best[conversation], length)
-            for search, best in zip(self._searches, self._best, strict=True)
+            for search, best in zip(self.searches, self._best, strict=True)
         ]
         first = max(hits, key=lambda hit: hit.score)
-        score = self._scaled(self.scores[conversation])
-        return replace(with_others(hits, first), score=score)
-
-    def _scaled(self, score: float) -> float:
-        return self._searches[0].ranking.scale.score(score)
+        return replace(with_others(hits, first), score=self.score(self.scores[conversation]))
 
 
 def with_others(hits: Sequence[Hit], first: Hit) -> Hit:

@@ -25,11 +25,10 @@ from recollect.language.text import tokens
 from recollect.language.words import synonyms_version
 from recollect.model.audience import Audience
 from recollect.model.kinds import OBSERVATION
-from recollect.model.search import Filter, Hit, Page, SearchOptions
+from recollect.model.search import Filter, Page, SearchOptions
 from recollect.search.candidates import CandidatePool, Scope, read_pools
 from recollect.search.deadline import NOTE
-from recollect.search.observations import observation_pool, raise_messages
-from recollect.search.passages import ScoredCandidate
+from recollect.search.passages import ScoredCandidate, find_terms
 from recollect.search.queries.interpretation import (
     NO_MEANING,
     Interpretation,
@@ -42,10 +41,11 @@ from recollect.search.queries.interpretation import (
 from recollect.search.queries.query_filter import has_words, may_relax, narrow_filter
 from recollect.search.queries.query_reading import period_remark, read_query
 from recollect.search.queries.terms import RankingQuery, any_term, own_terms
-from recollect.search.remarks import Remarks, note_unknown_names
+from recollect.search.remarks import missing_words, note_unknown_names, remarks, subject_of
 from recollect.search.results import Ranking, make_hit, merge_copies
 from recollect.settings import EMBEDDINGS, LIMITS, RERANK
 from recollect.store.base import Store
+from recollect.store.observed import ObservationStore
 from recollect.store.values import Candidate
 
 AS_TYPED = "Searched for the text as typed, because it has no words."
@@ -178,6 +178,8 @@ class Search:
         self.pool = pools[0]
         self.scope = self.pool.scope
         self.now = interpretation.ranking_query.now
+        self.words = interpretation.words
+        """The words to highlight."""
         self._subject = subject
         self._merges_copies = merges_copies
 
@@ -194,63 +196,103 @@ class Search:
         return sum(sizes) <= _MAX_CHARACTERS
 
     @cached_property
-    def candidates(self) -> list[list[ScoredCandidate]]:
-        """What is ranked of each pool."""
-        return read_pools(self.pools)
-
-    @cached_property
     def ranking(self) -> Ranking:
         """The candidates of all pools, best first, each text once."""
         from recollect.search.ranking import rank  # imports numpy
 
-        options = self.interpretation.options
-        ranked = rank(self.interpretation.ranking_query, list(chain(*self.candidates)))
+        interpretation, options = self.interpretation, self.interpretation.options
+        candidates = list(chain(*read_pools(self.pools)))
+        ranked = rank(interpretation.ranking_query, candidates)
         if options.observations and len(self.pools) > 1:
             ranked = raise_messages(self.pool, ranked)
         if options.score == "fts":
-            ranked = self._order_by_text_score(ranked)
+            if interpretation.node is None:
+                raise InvalidInput(
+                    "score: 'fts' needs a search for words. Use it with mode 'text' or 'both'."
+                )
+            keys = [scored.candidate.key for scored in ranked]
+            scores = self.scope.store.text_scores(interpretation.node, keys)
+            for scored in ranked:
+                scored.score = scores.get(scored.candidate.key, 0.0)
+                scored.part_names = scored.part_values = ()
+            ranked.sort(key=lambda scored: -scored.score)
         # For a concept, each conversation needs its own messages.
-        if self._merges_copies and not self.interpretation.every_term:
+        if self._merges_copies and not interpretation.every_term:
             ranked = merge_copies(ranked, by_conversation=options.group == "conversation")
-        has_observations = any(
-            scored.candidate.kind == OBSERVATION for scored in chain(*self.candidates)
-        )
-        return Ranking(
-            self.interpretation, ranked, self.scope.store, has_observations=has_observations
-        )
+        has_observations = any(each.candidate.kind == OBSERVATION for each in candidates)
+        return Ranking(interpretation, ranked, self.scope.store, has_observations=has_observations)
 
-    def _order_by_text_score(self, ranked: Sequence[ScoredCandidate]) -> list[ScoredCandidate]:
-        """The candidates with the text engine's scores, best first."""
-        node = self.interpretation.node
-        if node is None:
-            raise InvalidInput(
-                "score: 'fts' needs a search for words. Use it with mode 'text' or 'both'."
-            )
-        scores = self.scope.store.text_scores(node, [s.candidate.key for s in ranked])
-        for scored in ranked:
-            scored.score = scores.get(scored.candidate.key, 0.0)
-            scored.part_names = scored.part_values = ()
-        return sorted(ranked, key=lambda scored: -scored.score)
+    # -- what the user should know ---
 
     @cached_property
-    def remarks(self) -> Remarks:
+    def missing(self) -> tuple[str, ...]:
+        """The words of the query that nothing contains."""
         kinds = [kind for pool in self.pools for kind in pool.scope.filter.kinds]
-        return Remarks(
-            self.interpretation, self.scope.store, self.ranking.candidates, kinds, self._subject
+        store, candidates = self.scope.store, self.ranking.candidates
+        return missing_words(self.interpretation, store, candidates, kinds)
+
+    def remarks(self, *, is_weak: bool = False) -> list[str]:
+        """`is_weak`: the hits are probably unrelated."""
+        kinds = [kind for pool in self.pools for kind in pool.scope.filter.kinds]
+        return remarks(
+            self.interpretation,
+            self.scope.store,
+            self.ranking.candidates,
+            self.missing,
+            subject_of(kinds, self._subject),
+            is_weak=is_weak,
         )
+
+    def _remark_on_time(self) -> str:
+        """Whether a query names a time and none of the best hits is from it."""
+        query, best = self.interpretation.ranking_query, self.ranking.listed[:_BEST_HITS]
+        is_single_word = len(query.text.split()) == 1  # "yesterday" may be a name
+        if query.intent == IDENTIFIER or is_single_word or not query.windows:
+            return ""
+        if any(scored.part("phrase") for scored in best):  # the time is part of what was typed
+            return ""
+        return period_remark(query.windows, query.now, [s.candidate.created_at for s in best])
 
     # -- pages ---
 
     def page(self, options: SearchOptions) -> Page:
         """One page of the hits. `options` are those of the search, perhaps for another page."""
-        if options.group == "conversation":
-            page = self._page_of_conversations(options)
-        else:
-            page = self._page_of_messages(options)
-        if self.ranking.candidates:
-            return replace(page, note=" ".join(filter(None, (page.note, self._remark_on_time()))))
+        ranking, length = self.ranking, options.snippet_length
+        start, end = options.offset, options.offset + options.limit
+        is_by_conversation = options.group == "conversation"
+        groups: dict[Hashable, list[ScoredCandidate]] = {}
+        for scored in ranking.listed:
+            candidate = scored.candidate
+            group = candidate.document if is_by_conversation else candidate.key
+            groups.setdefault(group, []).append(scored)
+        hits = []
+        for members in list(groups.values())[start:end]:
+            first, *also = [ranking.hit(s, length) for s in members[: 1 + _MORE_MESSAGES]]
+            hits.append(replace(first, also=tuple(also)) if also else first)
+        conversations = {scored.candidate.document for scored in ranking.listed}
+        total, is_exact = (
+            self.pool.count_conversations(conversations) if is_by_conversation else self._total()
+        )
+        if end > len(groups) and self.pool.has_more_matches:
+            # Matches that were not ranked follow in the order of the text engine, with half of the
+            # last score. Of each other conversation, the first one.
+            skipped = max(start - len(groups), 0)
+            beyond = list(
+                islice(self._conversations_beyond(conversations), end - len(groups))
+                if is_by_conversation
+                else islice(self.pool.matches_beyond(skipped), end - max(start, len(groups)))
+            )
+            if is_by_conversation:
+                total = max(total, len(groups) + len(beyond))
+                beyond = beyond[skipped:]
+            score = ranking.score(ranking.listed[-1].score) / 2 if groups else 0.0
+            hits += [make_hit(candidate, self.words, score, length) for candidate in beyond]
+        page = replace(self.empty_page(options), hits=tuple(hits), total=total, exact=is_exact)
+        if ranking.candidates:
+            remark = self._remark_on_time()
+            return replace(page, note=f"{page.note} {remark}".strip()) if remark else page
         nearest = [
-            make_hit(candidate, self.words, cosine, options.snippet_length, arms=("vector",))
+            make_hit(candidate, self.words, cosine, length, arms=("vector",))
             for candidate, cosine in self.pool.nearest()
         ]
         if nearest:
@@ -258,20 +300,33 @@ class Search:
         note = note_unknown_names(page.note, self.scope.store, self.scope.filter)
         return replace(page, note=note)
 
+    def _conversations_beyond(self, ranked: Iterable[str]) -> Iterator[Candidate]:
+        """The first match of each conversation that has no ranked message."""
+        documents = set(ranked)
+        for candidate in self.pool.matches_beyond():
+            if candidate.document not in documents:
+                documents.add(candidate.document)
+                yield candidate
+
     def empty_page(self, options: SearchOptions) -> Page:
         """The page without its hits."""
-        interpretation, is_weak = self.interpretation, self.ranking.assessment.is_weak
-        # A match that was not ranked may have only some of the words.
-        has_several = interpretation.is_plain and len(interpretation.own_terms) > 1
+        interpretation, ranking = self.interpretation, self.ranking
         matched = "any"
         if interpretation.query.literal:
             matched = "literal"
-        elif self.ranking.has_all_terms and not (has_several and self.pool.has_more_matches):
+        elif not interpretation.is_plain:
             matched = "all"
+        else:
+            own = {n for n, term in enumerate(interpretation.terms) if not term.weak}
+            # A match that was not ranked may have only some of the words.
+            is_all = len(own) < 2 or not self.pool.has_more_matches
+            if is_all and all(own.issubset((*s.terms, *s.title_terms)) for s in ranking.candidates):
+                matched = "all"
         embedded = 0.0
         if interpretation.meaning.space is not None:
             size = max(self.scope.store.size(), 1)
             embedded = round(min(interpretation.meaning.space.last_key / size, 1.0), 4)
+        is_weak = ranking.assessment.is_weak
         return Page(
             hits=(),
             total=0,
@@ -283,51 +338,10 @@ class Search:
             score_type=options.score,
             mode=interpretation.mode,
             embedded=embedded,
-            note=" ".join(self.remarks.remarks(is_weak=is_weak)),
-            missing=self.remarks.missing_words,
+            note=" ".join(self.remarks(is_weak=is_weak)),
+            missing=self.missing,
             corrections=interpretation.corrections,
         )
-
-    @property
-    def words(self) -> list[Word]:
-        """The words to highlight."""
-        return self.interpretation.words
-
-    @cached_property
-    def listed(self) -> Sequence[ScoredCandidate]:
-        """The candidates in the order in which they are listed."""
-        options = self.interpretation.options
-        if options.group == "conversation" or options.score != "rank":
-            return self.ranking.candidates
-        return self.ranking.listed
-
-    def _remark_on_time(self) -> str:
-        """Whether a query names a time and none of the best hits is from it."""
-        query, best = self.interpretation.ranking_query, self.listed[:_BEST_HITS]
-        is_single_word = len(query.text.split()) == 1  # "yesterday" may be a name
-        if query.intent == IDENTIFIER or is_single_word or not query.windows:
-            return ""
-        if any(scored.part("phrase") for scored in best):  # the time is part of what was typed
-            return ""
-        return period_remark(query.windows, query.now, [s.candidate.created_at for s in best])
-
-    def _page_of_messages(self, options: SearchOptions) -> Page:
-        start, end = options.offset, options.offset + options.limit
-        hits = [self.ranking.hit(s, options.snippet_length) for s in self.listed[start:end]]
-        ranked = len(self.listed)
-        if end > ranked and self.pool.has_more_matches and self.interpretation.node is not None:
-            # Matches that were not ranked follow in the order of the text engine.
-            first = max(start, ranked)
-            candidates = self.pool.matches_beyond(first - ranked, end - first)
-            hits += self._unranked_hits(candidates, options)
-        total, is_exact = self._total()
-        return replace(self.empty_page(options), hits=tuple(hits), total=total, exact=is_exact)
-
-    def _unranked_hits(self, candidates: Iterable[Candidate], options: SearchOptions) -> list[Hit]:
-        """The hits of matches that were not ranked. Their score is half of the last score."""
-        score = self.ranking.scale.score(self.listed[-1].score) / 2 if self.listed else 0.0
-        length = options.snippet_length
-        return [make_hit(candidate, self.words, score, length) for candidate in candidates]
 
     def _total(self) -> tuple[int, bool]:
         """How many messages are hits, with their copies, and whether that is exact or a minimum."""
@@ -343,30 +357,6 @@ class Search:
         if interpretation.is_by_meaning or self.scope.is_partial:
             return max(total, ranked), False
         return total, is_exact
-
-    def _page_of_conversations(self, options: SearchOptions) -> Page:
-        start, end = options.offset, options.offset + options.limit
-        groups: dict[str, list[ScoredCandidate]] = {}
-        for scored in self.listed:
-            groups.setdefault(scored.candidate.document, []).append(scored)
-        hits = []
-        for group in list(groups.values())[start:end]:
-            first, *also = [self.ranking.hit(s, options.snippet_length) for s in group[:3]]
-            hits.append(replace(first, also=tuple(also[:_MORE_MESSAGES])))
-        ranked = len(groups)
-        total, is_exact = self.pool.count_conversations(groups)
-        if end > ranked and not self.pool.is_exhausted:
-            beyond = list(islice(self._conversations_beyond(set(groups)), end - ranked))
-            hits += self._unranked_hits(beyond[max(start - ranked, 0) :], options)
-            total = max(total, ranked + len(beyond))
-        return replace(self.empty_page(options), hits=tuple(hits), total=total, exact=is_exact)
-
-    def _conversations_beyond(self, documents: set[str]) -> Iterator[Candidate]:
-        """The first match of each conversation that has no ranked message."""
-        for candidate in self.pool.all_matches_beyond():
-            if candidate.document not in documents:
-                documents.add(candidate.document)
-                yield candidate
 
 
 def page_without_words(store: Store, query: Query, filter: Filter, options: SearchOptions) -> Page:
@@ -423,21 +413,86 @@ def related(
     if options.mode == "vector":
         require_vector(message_meaning)
     by_words = options.mode != "vector" and bool(terms)
-    now = candidate.created_at or options.now
     interpretation = Interpretation(
         query,
         options,
         terms,
         corrections,
         any_term(terms) if by_words else None,
-        RankingQuery("", terms if by_words else (), now, by_person=False),
+        RankingQuery(
+            "", terms if by_words else (), candidate.created_at or options.now, by_person=False
+        ),
         message_meaning,
     )
-    found = Search(interpretation, [CandidatePool(interpretation, scope, None, {key})])
-    page = found.page(options)
-    if options.group == "conversation":
-        return page
-    total = page.total
-    if page.exact and not found.pool.is_exhausted and found.pool.candidates([key]):
-        total -= 1  # the text index counts the message itself
-    return replace(page, total=max(total, len(found.ranking.candidates)))
+    return Search(interpretation, [CandidatePool(interpretation, scope, None, {key})]).page(options)
+
+
+# -- observations ---
+
+# An observation says in a few sentences what came of an exchange: a decision, a cause, a
+# preference. So it often has the words of a question that no single message has. Observations are
+# ranked together with messages, and each stands for one of the messages that it was made of.
+_OBSERVATIONS = 60
+"""Observations of each arm. They are short, so the best of them come first."""
+_MOST_RAISED = 20
+"""The best observations that stand for messages. Further ones are on no first page."""
+
+
+def observation_pool(messages: CandidatePool) -> CandidatePool | None:
+    """The pool of the observations for the query of a pool of messages; None if none can match.
+
+    An observation cannot satisfy what operators and identifiers require of a message, and has
+    neither role nor author.
+    """
+    interpretation, filter = messages.interpretation, messages.scope.filter
+    if not interpretation.is_plain or interpretation.intent == IDENTIFIER:
+        return None
+    possible = Filter(
+        projects=filter.projects,
+        not_projects=filter.not_projects,
+        after=filter.after,
+        before=filter.before,
+    )
+    if not messages.scope.has_messages or filter != replace(possible, kinds=filter.kinds):
+        return None
+    scope = messages.scope.with_part(
+        ObservationStore(messages.scope.store), replace(possible, hidden=True, kinds=(OBSERVATION,))
+    )
+    return CandidatePool(interpretation, scope, _OBSERVATIONS)
+
+
+def raise_messages(
+    messages_pool: CandidatePool, ranking: Sequence[ScoredCandidate]
+) -> list[ScoredCandidate]:
+    """The messages of a ranking, each with the score of its best observation if it is higher.
+
+    If none of the messages of an observation was found itself, its first one is added.
+    """
+
+    def id_of(scored: ScoredCandidate) -> tuple[str, str]:
+        return scored.candidate.document, scored.candidate.id
+
+    store = messages_pool.scope.store
+    messages = {id_of(s): s for s in ranking if s.candidate.kind != OBSERVATION}
+    observations = [s for s in ranking if s.candidate.kind == OBSERVATION][:_MOST_RAISED]
+    ids: dict[int, list[tuple[str, str]]] = {}
+    """The messages of each observation. Without any, it was deleted during the search."""
+    for key, (_, passage) in store.passages_by_key([s.candidate.key for s in observations]).items():
+        conversation = str(passage.metadata.get("conversation"))
+        ids[key] = [(conversation, str(id_)) for id_ in passage.metadata.get("passages") or ()]
+    first_ids = {of[0]: None for of in ids.values() if of and messages.keys().isdisjoint(of)}
+    # Those that were deleted, or are hidden from the reader, are missing.
+    candidates = store.candidates_by_id(list(first_ids), messages_pool.scope.filter)
+    added = [ScoredCandidate(candidate, by_text=True) for candidate in candidates]
+    find_terms(messages_pool.interpretation.ranking_query, added)
+    messages |= {id_of(scored): scored for scored in added}
+    for observation in observations:
+        own = [messages[id_] for id_ in ids.get(observation.candidate.key, ()) if id_ in messages]
+        if not own:
+            continue
+        message = max(own, key=lambda scored: scored.score)
+        if message.score < observation.score:
+            message.score = observation.score
+            message.part_names = observation.part_names
+            message.part_values = observation.part_values
+    return sorted(messages.values(), key=lambda each: (-each.score, -each.candidate.key))

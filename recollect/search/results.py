@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from recollect.language.queries.intent import QUESTION
 from recollect.language.queries.query_tree import Word
@@ -29,18 +29,6 @@ _COMPARABLE = 0.8
 """An answer to a question comes later only for one with at least this share of its score."""
 
 
-class Scale(NamedTuple):
-    """How the scores of a ranking become scores as users see them: greater than 0, at most 1."""
-
-    best: float
-    """The ranker's score of a hit that has `confidence`."""
-    confidence: float
-
-    def score(self, ranker_score: float) -> float:
-        share = ranker_score / max(self.best, 1e-6)
-        return min(max(round(share * self.confidence, 6), 1e-6), 1.0)
-
-
 class Ranking:
     """The candidates of a search, best first, and how much of the query they contain."""
 
@@ -57,17 +45,20 @@ class Ranking:
         They are assessed in their order before reranking, so that scores do not depend on it.
         """
         self.interpretation = interpretation
-        self.assessed = ranked
-        self.has_observations = has_observations
+        self._assessed = ranked
+        self._has_observations = has_observations
         options, query = interpretation.options, interpretation.ranking_query
         self.candidates = rerank_if_useful(options, query, ranked, store)
 
     @cached_property
     def listed(self) -> Sequence[ScoredCandidate]:
         """The candidates with at most two messages of a conversation before those of others."""
-        if self.interpretation.ranking_query.intent == QUESTION:
+        options, query = self.interpretation.options, self.interpretation.ranking_query
+        if options.group == "conversation" or options.score != "rank":
+            return self.candidates
+        if query.intent == QUESTION:
             return spread_answers(self.candidates)
-        return spread_matches(self.interpretation.ranking_query, self.candidates)
+        return spread_matches(query, self.candidates)
 
     @cached_property
     def assessment(self) -> Assessment:
@@ -77,39 +68,34 @@ class Ranking:
             return CERTAIN
         return assess(
             interpretation.ranking_query,
-            self.assessed,
+            self._assessed,
             interpretation.meaning.noise_floor,
-            self.has_observations,
+            self._has_observations,
         )
 
     @cached_property
-    def scale(self) -> Scale:
-        """How the scores of the ranker become scores as users see them."""
+    def _scale(self) -> float:
+        """What a score of the ranker is multiplied with for users."""
         if self.interpretation.every_term:  # several rankings share a scale
             from recollect.search.ranking import perfect_score  # imports numpy
 
-            return Scale(perfect_score(self.interpretation.intent), 1.0)
+            return 1 / perfect_score(self.interpretation.intent)
         best = max((scored.score for scored in self.candidates), default=0.0)
-        if self.interpretation.options.score == "fts":
-            return Scale(best, 1.0)
-        return Scale(best, self.assessment.confidence)
+        is_relative = self.interpretation.options.score != "fts"
+        return (self.assessment.confidence if is_relative else 1.0) / max(best, 1e-6)
+
+    def score(self, ranker_score: float) -> float:
+        """A score of the ranker as users see it: greater than 0, at most 1."""
+        return min(max(round(ranker_score * self._scale, 6), 1e-6), 1.0)
 
     @property
     def last_score(self) -> float:
         """The score of the last candidate, as users see it; 0 without candidates."""
-        return self.scale.score(self.candidates[-1].score) if self.candidates else 0.0
-
-    @property
-    def has_all_terms(self) -> bool:
-        """Whether every candidate contains all words of the query."""
-        if not self.interpretation.is_plain:
-            return True
-        own = {n for n, term in enumerate(self.interpretation.terms) if not term.weak}
-        return all(own.issubset((*s.terms, *s.title_terms)) for s in self.candidates)
+        return self.score(self.candidates[-1].score) if self.candidates else 0.0
 
     def hit(self, scored: ScoredCandidate, length: int) -> Hit:
         """A ranked candidate as a hit, with the reasons for its score."""
-        score = self.scale.score(scored.score)
+        score = self.score(scored.score)
         share = score / scored.score if scored.score > 0 else 0.0
         names = self.interpretation.term_names
         return make_hit(
