@@ -85,7 +85,7 @@ def test_literal_search_finds_what_like_finds(
             if len(texts) <= 40_000 or query != "a":  # a letter may take too long to count
                 assert library.find_text(query, limit=200).total == len(matches), query
             contents = [message.content.casefold() for message in library.recent(query, limit=200)]
-            if matches or not query.isalpha():
+            if matches:
                 assert contents == matches[::-1][:200], query
     texts_read: list[str | bytes] = []
     finder = Codec.finder

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 from functools import lru_cache
 
-from recollect.language.text import has_all_words, storable, tokens
+from recollect.language.text import storable, tokens
 from recollect.store.sql.encoding import load, tag_columns
 
 T = TypeVar("T")
@@ -412,7 +412,6 @@ def add_sql_functions(db: apsw.Connection, codec: Codec) -> None:
         )
     db.create_scalar_function("packed_id", packed_id, 1, deterministic=True)
     db.create_scalar_function("contains", contains, 2, deterministic=True)
-    db.create_scalar_function("has_all_words", _has_all_words, 2, deterministic=True)
     db.create_scalar_function("folded", fold_bytes, 1, deterministic=True)
     db.create_scalar_function("titled", is_titled, 2, deterministic=True)
     db.create_scalar_function("folded_tags", folded_tags, 1, deterministic=True)
@@ -440,12 +439,6 @@ def packed_id(*values: Any) -> str | bytes | None:
 def contains(*values: Any) -> bool:
     text, folded_query = values
     return text is not None and folded_query in comparable(text)
-
-
-def _has_all_words(*values: Any) -> bool:
-    """Whether a text has all of some words, which are given with spaces between them."""
-    text, words = values
-    return text is not None and has_all_words(text, set(words.split()))
 
 
 def fold_bytes(*values: Any) -> str:

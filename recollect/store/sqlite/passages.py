@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from recollect.errors import SearchTimeout
 from recollect.language.languages import ENGLISH, Language
-from recollect.language.text import fold
+from recollect.language.text import fold, has_all_words
 from recollect.language.words import related_words, stem
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
@@ -20,29 +19,18 @@ from recollect.store.sql.selection import few_documents, literal_text, resolve_f
 from recollect.store.sqlite.compression import unpack_ids
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions
+from recollect.store.sqlite.fts import has_positions
 from recollect.store.sqlite.scans import Scan, all_keys, joined, scan_by_date, scan_by_key
 from recollect.store.sqlite.substring import (
     MAX_SORTED_MATCHES,
-    KeyQuery,
     candidates_for_text,
+    candidates_for_words,
     documents_titled,
-    passages_with_all_words,
-    passages_with_word_part,
+    matching,
+    single_word_query,
     words_of,
 )
 from recollect.store.values import Candidate, SubstringMatches
-
-__all__ = [
-    "candidates",
-    "find_substring",
-    "known_words",
-    "newest",
-    "previous_passages",
-    "recent",
-    "sample",
-    "variants",
-    "words_containing",
-]
 
 _ALL = Filter(hidden=True)
 # The text and the id as they are stored: to decompress them here is faster than in SQL.
@@ -208,24 +196,40 @@ def find_substring(
     offset: int,
     by_document: bool = False,
 ) -> SubstringMatches:
-    """See Store.find_substring. If the text is frequent, this is a scan."""
+    """See Store.find_substring."""
     text, filter = literal_text(text), resolve_filter(db, filter)
     documents = few_documents(db, filter)
+    query = None
     if not by_document and (documents is None or not are_short(db, documents)):
-        matches = passages_with_word_part(db, text)
-        if matches is not None:
-            return indexed_matches(db, matches, filter, limit, offset)
-    scan = literal_scan(db, text, filter, documents, [])
-    passages, is_complete = scan_texts(db, text, scan, set(), _NO_LIMIT)
-    if by_document:
-        newest: dict[int, int] = {}
-        for key, document in passages:
-            newest.setdefault(document, key)
-        keys = list(newest.values())
+        query = single_word_query(db, text)
+    if query is not None:
+        keys, is_complete = exact_matches(db, text, query, filter), True
     else:
-        keys = [key for key, _ in passages]
-    page = in_order(db, keys[offset : offset + limit])
-    return SubstringMatches(page, len(keys), is_complete)
+        keys_to_read = candidates_for_text(db, text)
+        is_found = db.codec.finder(fold(text))
+        matches, is_complete = verified(
+            db, filter, documents, keys_to_read, lambda _, body: is_found(body), _NO_LIMIT
+        )
+        keys = [key for key, _ in matches]
+        if by_document:
+            newest: dict[int, int] = {}
+            for key, document in matches:
+                newest.setdefault(document, key)
+            keys = list(newest.values())
+    return SubstringMatches(in_order(db, keys[offset : offset + limit]), len(keys), is_complete)
+
+
+def exact_matches(db: Connection, text: str, query: str, filter: Filter) -> list[int]:
+    """The passages that match a query, newest first. Only those with a title are verified."""
+    where, values = conditions(filter)
+    is_match = "true" if has_positions(db) else "(d.opening is not p.key or contains(p.content, ?))"
+    rows = db.rows(
+        f"""select p.key from ({matching(db)}) f cross join passage p on p.key = f.key
+        cross join document d on d.key = p.document
+        where {where} and {is_match} order by {_NEWEST_FIRST}""",
+        (query, *values, *[fold(text)] * is_match.count("?")),
+    )
+    return [key for (key,) in rows]
 
 
 def are_short(db: Connection, documents: Sequence[int]) -> bool:
@@ -235,64 +239,37 @@ def are_short(db: Connection, documents: Sequence[int]) -> bool:
     return (count or 0) <= MAX_SORTED_MATCHES
 
 
-def literal_scan(
+def verified(
     db: Connection,
-    text: str,
     filter: Filter,
     documents: Sequence[int] | None,
-    titled: Sequence[int],
-) -> Scan:
-    """Visit the passages that may contain a text, and those of the documents `titled`.
+    keys: set[int] | None,
+    is_match: Callable[[int, str | bytes], bool],
+    limit: int,
+) -> tuple[list[tuple[int, int]], bool]:
+    """The newest passages that match, up to a limit, and whether there was time for that.
 
-    `documents` are those that pass the filter, if they are few.
+    `documents` are those that pass the filter, if they are few, and `keys` the passages that may
+    match, if that is known. A match is decided by its document and its stored text.
     """
     scan = scan_by_date(db, filter, documents)
-    if documents is not None and are_short(db, documents):
-        return scan
-    keys = candidates_for_text(db, text)
-    if keys is None:
-        return scan
-    if titled:
-        keys.update(keys_in(db, titled))
-    return scan_keys(sorted(keys), filter, scan)
-
-
-def keys_in(db: Connection, documents: Sequence[int]) -> set[int]:
-    members, value = db.in_list(documents)
-    rows = db.execute(f"select key from passage where document in ({members})", (value,))
-    return {key for (key,) in rows}
-
-
-def scan_keys(keys: Sequence[int], filter: Filter, scan: Scan) -> Scan:
-    """Scan only the passages with these keys that pass the filter.
-
-    Few are looked up and sorted. To sort many, all of them would be read before the first is known,
-    so `scan`, which visits all passages that pass the filter, skips the others.
-    """
-    if len(keys) > MAX_SORTED_MATCHES:
-        condition = "p.key in (select value from json_each(?))"
-        return with_condition(scan, condition, [json.dumps(keys)])
-    where, values = conditions(filter)
-    source = "json_each(?) f cross join passage p on p.key = f.value"
-    return Scan(source, where, [json.dumps(keys), *values])
-
-
-def scan_texts(
-    db: Connection, text: str, scan: Scan, titled: AbstractSet[int], limit: int
-) -> tuple[list[tuple[int, int]], bool]:
-    """The newest passages of a scan that contain a text, or whose documents are in `titled`.
-
-    Each with its document, up to a limit, and whether there was time for that.
-    """
+    if keys is not None and not (documents is not None and are_short(db, documents)):
+        in_keys = json.dumps(sorted(keys))
+        if len(keys) <= MAX_SORTED_MATCHES:
+            where, values = conditions(filter)
+            source = "json_each(?) f cross join passage p on p.key = f.value"
+            scan = Scan(source, where, [in_keys, *values])
+        else:
+            where = f"{scan.where} and p.key in (select value from json_each(?))"
+            scan = Scan(scan.source, where, [*scan.values, in_keys])
     source, values = joined(scan)
     rows = db.execute(
         f"select p.key, p.document, p.body from {source} order by {_NEWEST_FIRST}", values
     )
-    contains = db.codec.finder(fold(text))
     end = time.thread_time() + _SCAN_SHARE * LIMITS.search_seconds
     matches: list[tuple[int, int]] = []
     for key, document, body in rows:
-        if document in titled or contains(body):
+        if is_match(document, body):
             matches.append((key, document))
             if len(matches) == limit:
                 break
@@ -305,20 +282,6 @@ def in_order(db: Connection, keys: Sequence[int]) -> list[Candidate]:
     """The passages with these keys, in the same order."""
     by_key = {candidate.key: candidate for candidate in candidates(db, keys, _ALL)}
     return [by_key[key] for key in keys]
-
-
-def indexed_matches(
-    db: Connection, matches: KeyQuery, filter: Filter, limit: int, offset: int
-) -> SubstringMatches:
-    """A page of the passages that a query selects. Only the texts of the page are read."""
-    where, values = conditions(filter)
-    rows = db.execute(
-        f"""select p.key from ({matches.sql}) f cross join passage p on p.key = f.key
-        cross join document d on d.key = p.document where {where} order by {_NEWEST_FIRST}""",
-        (*matches.values, *values),
-    )
-    keys = [key for (key,) in rows]
-    return SubstringMatches(in_order(db, keys[offset : offset + limit]), len(keys))
 
 
 # -- by date ---
@@ -338,13 +301,19 @@ def newest(
         return in_order(db, keys[offset : offset + limit]), len(keys)
     counted, values = joined(scan_by_key(db, filter, documents))
     total: int = db.get(f"select count(*) from {counted}", values)
+    return newest_page(db, filter, documents, limit, offset), total
+
+
+def newest_page(
+    db: Connection, filter: Filter, documents: Sequence[int] | None, limit: int, offset: int
+) -> list[Candidate]:
     scan = scan_by_date(db, filter, documents)
     rows = db.execute(
         f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
         where {scan.where} order by {_NEWEST_FIRST} limit ? offset ?""",
         (*scan.values, limit, offset),
     )
-    return _candidates(db, rows), total
+    return _candidates(db, rows)
 
 
 def recent(
@@ -356,49 +325,27 @@ def recent(
 ) -> list[Candidate]:
     """See Store.recent."""
     filter = resolve_filter(db, filter)
-    if text:
-        text = literal_text(text)
     documents = few_documents(db, filter)
-    if text is not None and not by_words:
-        titled = list(documents_titled(db, text, documents))
-        scan = literal_scan(db, text, filter, documents, titled)
-        matches, is_complete = scan_texts(db, text, scan, set(titled), limit)
-        if not is_complete:
-            raise SearchTimeout
-        return in_order(db, [key for key, _ in matches])
-    scan = scan_by_date(db, filter, documents)
-    if text is not None:
-        titled = list(documents_titled(db, text, documents, by_words=True))
-        scan = scan_words(db, text, filter, scan, json.dumps(titled))
-    rows = db.execute(
-        f"""select {_COLUMNS} from {scan.source} cross join document d on d.key = p.document
-        where {scan.where} order by {_NEWEST_FIRST} limit ?""",
-        (*scan.values, limit),
-    )
-    return _candidates(db, rows)
+    if text is None:
+        return newest_page(db, filter, documents, limit, 0)
+    text = literal_text(text) if text else text
+    titled = set(documents_titled(db, text, documents, by_words))
+    words = set(words_of(text).split())
+    is_found = db.codec.finder(fold(text))
+    keys = candidates_for_words(db, words) if by_words else candidates_for_text(db, text)
+    if keys is not None and titled:
+        members, value = db.in_list(sorted(titled))
+        rows = db.execute(f"select key from passage where document in ({members})", (value,))
+        keys.update(key for (key,) in rows)
 
+    def is_match(document: int, body: str | bytes) -> bool:
+        if document in titled:
+            return True
+        if by_words:
+            return bool(words) and has_all_words(db.codec.contents([body])[0], words)
+        return is_found(body)
 
-def scan_words(db: Connection, text: str, filter: Filter, scan: Scan, titled: str) -> Scan:
-    """Scan the passages with all words of a text, or whose documents are in the array `titled`.
-
-    A few matches are collected and sorted. If there are many, a scan from the newest passage soon
-    finds enough of them.
-    """
-    in_titled = "p.document in (select value from json_each(?))"
-    words = passages_with_all_words(db, text)
-    if words.is_frequent(db):
-        condition = f"(has_all_words(p.content, ?) or {in_titled})"
-        return with_condition(scan, condition, [words_of(text), titled])
-    keys = words.keys_if_few(db)
-    if keys is None:
-        condition = f"(p.key in ({words.sql}) or {in_titled})"
-        return with_condition(scan, condition, [*words.values, titled])
-    source = """(select value as key from json_each(?) union
-      select key from passage where document in (select value from json_each(?))
-      ) f cross join passage p on p.key = f.key"""
-    where, values = conditions(filter)
-    return Scan(source, where, [keys, titled, *values])
-
-
-def with_condition(scan: Scan, condition: str, values: Sequence[str]) -> Scan:
-    return Scan(scan.source, f"{scan.where} and {condition}", [*scan.values, *values])
+    matches, is_complete = verified(db, filter, documents, keys, is_match, limit)
+    if not is_complete:
+        raise SearchTimeout
+    return in_order(db, [key for key, _ in matches])

@@ -1,14 +1,14 @@
 """Find passages and titles that contain a text.
 
-Substring search uses the vocabulary: find the words that contain the fragment, search the index for
-those words, then verify against the text.
+The words of the vocabulary that contain the first and the last word of the text lead to the
+passages that may contain it. These are verified, newest first. If there are too many, or the text
+has no words, all passages are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Sequence
 
 from recollect.language.symbols import symbol_name, symbol_pairs
 from recollect.language.text import comparable, fold, has_all_words, indexable, indexable_fragment
@@ -18,48 +18,29 @@ from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts import MAX_TERM_CHARACTERS, has_positions, quote, quote_term
 from recollect.store.sqlite.text_index import WORD, is_vocabulary_behind
 
-# With more matches, scanning from the newest passage finds enough of them sooner than sorting all.
+# Few passages are looked up and sorted by date. Otherwise a scan by date skips the others.
 MAX_SORTED_MATCHES = 3_000
 # A scan is as fast as reading every second passage by its key.
 _SCANNED_SHARE = 2
 # More passages cannot be read in the time that a search has.
 _MAX_READ = 150_000
-# A scan finds a page of what one in fifty passages has before all of that is listed.
-_FREQUENT_SHARE = 50
 # What contains a long text contains its beginning, which few passages have.
 _PROBE_CHARACTERS = 500
 # FTS5 finds no token in this, so it matches nothing.
 _NO_TERM = "\x1f"
 
 
-class KeyQuery(NamedTuple):
-    """A statement that selects the keys of passages, with its values."""
+def single_word_query(db: Connection, text: str) -> str | None:
+    """A query that finds exactly what contains a word or a part of one; None if the index cannot.
 
-    sql: str
-    values: Sequence[str]
-
-    def keys_if_few(self, db: Connection) -> str | None:
-        """The keys as a JSON array, or None if there are too many to sort."""
-        rows = db.rows(f"{self.sql} limit {MAX_SORTED_MATCHES}", self.values)
-        if len(rows) == MAX_SORTED_MATCHES:
-            return None
-        return json.dumps([key for (key,) in rows])
-
-    def is_frequent(self, db: Connection) -> bool:
-        """Whether a scan from the newest passage soon finds a page of them."""
-        limit = max(MAX_SORTED_MATCHES, share_of_passages(db, _FREQUENT_SHARE))
-        sql = f"select count(*) from ({self.sql} limit {limit})"
-        return bool(db.get(sql, self.values) == limit)
-
-
-def passages_with_word_part(db: Connection, text: str) -> KeyQuery | None:
-    """The passages that contain a single word or a part of one; None if the index cannot tell."""
-    if not (text.isascii() and text.isalnum()) or is_vocabulary_behind(db) or long_passages(db):
+    Words with a star are the beginnings of longer ones, and `cplusplus` may stand for C++.
+    """
+    if not (text.isascii() and text.isalnum()):
         return None
     query = enclosing_words_query(db, text)
-    if query is None or not is_exact(text, query):
+    if query is None or "*" in query or any(map(symbol_name, WORD.findall(query))):
         return None
-    return content_matches(db, query, contains_text(text))
+    return query
 
 
 def candidates_for_text(db: Connection, text: str) -> set[int] | None:
@@ -67,7 +48,8 @@ def candidates_for_text(db: Connection, text: str) -> set[int] | None:
 
     None if no index can tell, or if there are so many that a scan is as fast.
     """
-    limit = max(MAX_SORTED_MATCHES, min(share_of_passages(db, _SCANNED_SHARE), _MAX_READ))
+    last_key: int = db.get("select passage from last_key")
+    limit = max(MAX_SORTED_MATCHES, min(last_key // _SCANNED_SHARE, _MAX_READ))
     text = text[:_PROBE_CHARACTERS]
     symbols = symbol_pairs(fold(text))
     matches = None
@@ -84,22 +66,21 @@ def candidates_for_text(db: Connection, text: str) -> set[int] | None:
 
 
 def keys_with_words_around(db: Connection, text: str, limit: int) -> set[int] | None:
-    if is_vocabulary_behind(db) or long_passages(db):
-        return None
-    query = enclosing_words_query(db, text)
+    return matching_keys(db, enclosing_words_query(db, text), limit)
+
+
+def matching_keys(db: Connection, query: str | None, limit: int) -> set[int] | None:
+    """The passages that match a query in FTS5 syntax, perhaps in the title; None if too many."""
     if query is None:
         return None
-    matches = title_or_content_matches(db, query)
-    rows = db.rows(f"{matches.sql} limit ?", (*matches.values, limit))
-    if len(rows) == limit:
-        return None
-    return {key for (key,) in rows}
+    rows = db.rows(f"{matching(db)} limit ?", (query, limit))
+    return None if len(rows) == limit else {key for (key,) in rows}
 
 
-def share_of_passages(db: Connection, share: int) -> int:
-    """One in so many of all passages."""
-    last_key: int = db.get("select passage from last_key")
-    return last_key // share
+def matching(db: Connection) -> str:
+    """A statement that selects the passages that match a query."""
+    column = "content" if has_positions(db) else "passage_text"
+    return f"select rowid as key from passage_text where {column} match ?"
 
 
 def words_of(text: str) -> str:
@@ -107,11 +88,11 @@ def words_of(text: str) -> str:
     return " ".join(WORD.findall(indexable(text)))
 
 
-def passages_with_all_words(db: Connection, text: str) -> KeyQuery:
-    """The passages whose content has all words of a text; none if it contains no word."""
-    words = words_of(text)
-    query = " AND ".join(map(quote, dict.fromkeys(words.split()))) or quote(_NO_TERM)
-    return content_matches(db, query, ("has_all_words(p.content, ?)", words))
+def candidates_for_words(db: Connection, words: Collection[str]) -> set[int] | None:
+    """The passages that may have all of some words; None if a scan finds them sooner."""
+    if not words:
+        return set()
+    return matching_keys(db, " AND ".join(map(quote, sorted(words))), MAX_SORTED_MATCHES)
 
 
 def documents_titled(
@@ -133,50 +114,14 @@ def documents_titled(
             yield key
 
 
-def is_exact(text: str, query: str) -> bool:
-    """Whether every match contains the text, without verifying: its words contain a single word.
-
-    Words with a star are the beginnings of longer ones, and `cplusplus` may stand for C++.
-    """
-    if not text.isascii() or not text.isalnum() or "*" in query:
-        return False
-    return not any(map(symbol_name, WORD.findall(query)))
-
-
-def contains_text(text: str) -> tuple[str, str]:
-    """The condition that a passage contains a text, with its value."""
-    return "contains(p.content, ?)", fold(text)
-
-
-def title_or_content_matches(db: Connection, query: str) -> KeyQuery:
-    """The passages that match a query in FTS5 syntax, perhaps also in the title."""
-    if has_positions(db):
-        query = f"content : ({query})"
-    return KeyQuery("select rowid as key from passage_text where passage_text match ?", [query])
-
-
-def content_matches(db: Connection, query: str, condition: tuple[str, str]) -> KeyQuery:
-    """The passages whose content matches a query in FTS5 syntax.
-
-    An index without positions does not tell title and content apart. Then a passage with a title
-    must also meet `condition`, an SQL expression with its value.
-    """
-    matches = title_or_content_matches(db, query)
-    if has_positions(db):
-        return matches
-    sql, value = condition
-    return KeyQuery(
-        f"""select p.key from ({matches.sql}) m cross join passage p on p.key = m.key
-        cross join document d on d.key = p.document where d.opening is not p.key or {sql}""",
-        [*matches.values, value],
-    )
-
-
 def enclosing_words_query(db: Connection, text: str) -> str | None:
     """An FTS5 query for contents whose words could contain the text, or None if there are too many.
 
     The first and the last word of the text may be parts of longer words; the others are complete.
+    None also if the index has not all words.
     """
+    if is_vocabulary_behind(db) or long_passages(db):
+        return None
     indexable_text = indexable_fragment(text)
     words = WORD.findall(indexable_text)
     clauses = []
