@@ -442,7 +442,7 @@ class Store:
         If an earlier attempt at the same job has created one, return that.
         """
 
-    def update_receipt(self, receipt: Receipt, has_ended: bool = True) -> None:
+    def update_receipt(self, receipt: Receipt) -> None:
         """Store what an import has done, so far or until it ended."""
 
     def receipts(self) -> list[Receipt]:

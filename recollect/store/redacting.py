@@ -117,9 +117,9 @@ class RedactingStore(StoreView):
             observations, _ = redact_document(observations)
         self._store.save_observations(conversation, version, observations, complete)
 
-    def update_receipt(self, receipt: Receipt, has_ended: bool = True) -> None:
+    def update_receipt(self, receipt: Receipt) -> None:
         redact_samples(receipt)
-        self._store.update_receipt(receipt, has_ended)
+        self._store.update_receipt(receipt)
 
 
 def redact_samples(receipt: Receipt) -> None:

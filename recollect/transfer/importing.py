@@ -183,7 +183,7 @@ class _Run:
         if self._size >= BATCH:
             self.save()
             if self._receipt_id is not None:  # if the process is killed, the receipt says so much
-                self._store.update_receipt(self.receipt, has_ended=False)
+                self._store.update_receipt(self.receipt)
 
     def _note(self, file: FileReceipt, problem: Problem) -> None:
         if problem.unit == "files":

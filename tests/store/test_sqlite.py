@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -16,7 +15,7 @@ from recollect import Document, Filter, Passage
 from recollect.errors import DamagedLibrary, NewerLibrary, RecollectError, SearchTimeout, StoreBusy
 from recollect.language.queries.query import parse
 from recollect.settings import LIMITS, Limits
-from recollect.store.sqlite import SqliteStore, text_index
+from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.schema import VERSION, create, is_created
 
@@ -44,18 +43,6 @@ def test_only_the_owner_can_read_the_file(store: SqliteStore, path: Path) -> Non
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_the_connection_settings_make_writes_durable(store: SqliteStore) -> None:
-    with store._connections.read() as db:
-        settings = {
-            n: db.pragma(n)
-            for n in ("journal_mode", "synchronous", "foreign_keys", "secure_delete")
-        }
-    assert settings == {
-        "journal_mode": "wal",
-        "synchronous": 2,
-        "foreign_keys": 1,
-        "secure_delete": 1,
-    }
 
 
 def test_sqlite_has_the_fix_for_the_wal_reset_bug() -> None:
@@ -203,50 +190,10 @@ def test_an_index_of_another_version_is_rebuilt_on_opening(store: SqliteStore, p
     again.close()
 
 
-@pytest.mark.parametrize(
-    "query", ["alpha", "gamma alpha", "lph", "beta, gam", "alpha missing", "->", "talk words"]
-)
-def test_recent_returns_the_same_while_the_vocabulary_is_behind(
-    store: SqliteStore, query: str
-) -> None:
-    document = conversation("alpha beta, gamma", "gamma without alp", "alphabet -> soup")
-    store.save(
-        [replace(document, title="Words of a talk"), conversation("alpha and gamma apart", id="c2")]
-    )
-    before = [c.key for c in store.recent(query, Filter(), 10)]
-    store._connections.write(
-        lambda db: db.execute("update derived set version = 0 where name = 'words'").fetchall()
-    )
-    assert [c.key for c in store.recent(query, Filter(), 10)] == before
 
 
-def test_an_import_completes_the_vocabulary_when_the_library_has_grown_and_at_its_end(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text_index, "_BULK_PASSAGES", 2)
-    monkeypatch.setattr(text_index, "_DEFERRED_GROWTH", 2)
-    receipt = store.start_import("p")
-    words = [f"word{n}" for n in range(16)]
-    known_words = []
-    for n in range(0, 16, 2):
-        store.save([conversation(*words[n : n + 2], id=f"c{n}")], receipt.id)
-        store.update_receipt(receipt, has_ended=False)
-        known_words.append(len(store.known_words(words)))
-    assert known_words == [0, 4, 4, 4, 10, 10, 10, 10]
-    assert [len(store.recent(word[1:], Filter(), 10)) for word in ("word0", "word15")] == [1, 1]
-    store.update_receipt(receipt)
-    assert store.known_words(words) == set(words)
 
 
-def test_the_vocabulary_is_completed_in_the_background_if_an_import_does_not_end(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text_index, "_BULK_PASSAGES", 2)
-    receipt = store.start_import("p")
-    store.save([conversation("alpha", "beta")], receipt.id)
-    assert (store.known_words(["beta"]), store.needs_refresh()) == (set(), True)
-    store.refresh()
-    assert (store.known_words(["beta"]), store.needs_refresh()) == ({"beta"}, False)
 
 
 def test_verify_counts_unindexed_messages_and_repair_indexes_them(

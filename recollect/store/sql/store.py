@@ -144,9 +144,6 @@ class SqlStore(Store, Generic[Connection]):
 
     # -- what an engine may add ---
 
-    def _complete_vocabulary(self) -> None:
-        """Called after text was added, for engines that add words to the vocabulary later."""
-
     def _request_purge(self, db: Connection) -> None:
         """Called in a transaction that deletes text, for engines that keep copies of it elsewhere.
 
@@ -188,9 +185,6 @@ class SqlStore(Store, Generic[Connection]):
             return results
 
         results = self._write_text(work)
-        # During an import, this is done once at its end.
-        if receipt is None:
-            self._complete_vocabulary()
         self._purge_if(has_removed_text(results))
         return results
 
@@ -204,7 +198,6 @@ class SqlStore(Store, Generic[Connection]):
             return result
 
         result = self._write_text(work)
-        self._complete_vocabulary()
         self.purge()
         return result
 
@@ -216,7 +209,6 @@ class SqlStore(Store, Generic[Connection]):
             return count
 
         count = self._write_text(work)
-        self._complete_vocabulary()
         self.purge()
         return count
 
@@ -436,12 +428,8 @@ class SqlStore(Store, Generic[Connection]):
     # -- imports ---
 
     start_import = writing(receipt_sql.start_import)
+    update_receipt = writing(receipt_sql.update_receipt)
     receipts = reading(receipt_sql.all_receipts)
-
-    def update_receipt(self, receipt: Receipt, has_ended: bool = True) -> None:
-        self._write(lambda db: receipt_sql.update_receipt(db, receipt))
-        if has_ended:
-            self._complete_vocabulary()
 
     def undo_import(self, receipt: int) -> Receipt:
         def work(db: Connection, index: TextIndex) -> Receipt:
@@ -463,8 +451,6 @@ class SqlStore(Store, Generic[Connection]):
                 self._request_purge(db)
 
         self._write_text(work)
-        if batch.is_last:
-            self._complete_vocabulary()
 
     closure = reading(transfer.closure)
 

@@ -62,7 +62,6 @@ class SqliteStore(SqlStore[Connection], text=passages):
         self._connections = Connections(path, why_read_only(path, read_only))
         self._index_folder = IndexFolder(self._connections)
         self._purging = Purging(self._connections, self._index_folder.purge)
-        self._vocabulary = text_index.VocabularyCache()
         if self.read_only:
             self._require_tables()
             return
@@ -141,22 +140,7 @@ class SqliteStore(SqlStore[Connection], text=passages):
         return self._connections.write(work)
 
     def _write_text(self, work: Callable[[Connection, TextIndex], T]) -> T:
-        def run(db: Connection) -> T:
-            try:
-                return work(db, text_index.FtsIndex(db, self._vocabulary))
-            except BaseException:  # words of work that is rolled back are not in the vocabulary
-                self._vocabulary.clear()
-                raise
-
-        try:
-            return self._connections.write(run)
-        except BaseException:  # the commit may have failed
-            self._vocabulary.clear()
-            raise
-
-    def _complete_vocabulary(self) -> None:
-        if self._read(text_index.is_vocabulary_behind):
-            self._write_text(lambda db, index: text_index.complete_vocabulary(db))
+        return self._connections.write(lambda db: work(db, text_index.FtsIndex(db)))
 
     # -- deleted text ---
 
@@ -366,7 +350,7 @@ class SqliteStore(SqlStore[Connection], text=passages):
 
     def needs_refresh(self) -> bool:
         def work(db: Connection) -> bool:
-            if text_index.is_vocabulary_behind(db) or self._index_folder.has_lost_vectors(db):
+            if self._index_folder.has_lost_vectors(db):
                 return True
             return self._uses_volumes(db) and bool(sealing.ranges_to_seal(db))
 
@@ -375,7 +359,6 @@ class SqliteStore(SqlStore[Connection], text=passages):
     def refresh(
         self, progress: Progress | None = None, stop: Callable[[], bool] | None = None
     ) -> None:
-        self._complete_vocabulary()  # an import may have been killed
         if self._read(self._uses_volumes) or self._index_folder.has_volume_files:
             self._index_folder.volumes.refresh(progress, stop)
         self._clear_dropped_spaces()
@@ -430,7 +413,6 @@ class SqliteStore(SqlStore[Connection], text=passages):
 
         self._index_folder.drop_damaged()
         self._write_text(clear)
-        self._vocabulary.clear()
         self._index_missing(progress)
 
     def _index_missing(self, progress: Progress | None = None) -> None:
@@ -446,7 +428,6 @@ class SqliteStore(SqlStore[Connection], text=passages):
             if progress is not None:
                 progress(indexed, total)
             count = self._write_text(index_batch)
-        self._complete_vocabulary()
 
     def _clear_index(self, db: Connection) -> None:
         text_index.clear(db, positions=self._index_folder.is_encrypted)

@@ -16,7 +16,7 @@ from recollect.settings import LIMITS
 from recollect.store.sql.statistics import long_passages
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts import MAX_TERM_CHARACTERS, has_positions, quote, quote_term
-from recollect.store.sqlite.text_index import WORD, is_vocabulary_behind
+from recollect.store.sqlite.text_index import WORD
 
 # Few passages are looked up and sorted by date. Otherwise a scan by date skips the others.
 MAX_SORTED_MATCHES = 3_000
@@ -120,7 +120,7 @@ def enclosing_words_query(db: Connection, text: str) -> str | None:
     The first and the last word of the text may be parts of longer words; the others are complete.
     None also if the index has not all words.
     """
-    if is_vocabulary_behind(db) or long_passages(db):
+    if long_passages(db):
         return None
     indexable_text = indexable_fragment(text)
     words = WORD.findall(indexable_text)

@@ -211,7 +211,7 @@ def is_index_behind(db: Connection, is_encrypted: bool) -> bool:
     """Whether the index is incomplete. Only its newest row is checked, which is fast."""
     newest = db.get("select max(key) from passage") or 0
     newest_indexed = db.get("select max(id) from passage_text_docsize") or 0
-    if is_index_outdated(db, is_encrypted) or text_index.is_vocabulary_behind(db):
+    if is_index_outdated(db, is_encrypted):
         return True
     return bool(newest_indexed < newest)
 
