@@ -43,8 +43,6 @@ def test_only_the_owner_can_read_the_file(store: SqliteStore, path: Path) -> Non
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-
-
 def test_sqlite_has_the_fix_for_the_wal_reset_bug() -> None:
     assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
 
@@ -188,12 +186,6 @@ def test_an_index_of_another_version_is_rebuilt_on_opening(store: SqliteStore, p
     again = SqliteStore(path)
     assert (total(again, "first"), again.verify().healthy) == (1, True)
     again.close()
-
-
-
-
-
-
 
 
 def test_verify_counts_unindexed_messages_and_repair_indexes_them(
