@@ -17,36 +17,33 @@ import re
 from collections.abc import Iterator, Sequence
 
 from recollect.language.queries.query import (
-    DEEPEST_NESTING,
+    DEFAULT_DISTANCE,
     MalformedQuery,
     ParseError,
+    Parser,
     check_size,
-    check_terms,
 )
-from recollect.language.queries.query_tokens import MINUS, Token, has_flag
-from recollect.language.queries.query_tree import Near, Node, Not, Or, Word, all_of, typed_word
+from recollect.language.queries.query_tokens import MINUS, Token, has_flag, near_distance
+from recollect.language.queries.query_tree import Near, Node, Not, Word, all_of, typed_word
 from recollect.language.text import has_token
 from recollect.settings import LIMITS
 
 _CONTENT = "content"
 _COLUMNS = (_CONTENT, "author", "message_id", "thread_id")
-_DEFAULT_DISTANCE = "10"  # of NEAR
 _STRING = r'"(?:[^"]|"")*+"'
 _LETTER = r"[^\x00-/:-@\[-^`{-\x7f\s]"  # of a word that FTS5 accepts without quotation marks
 _STAR = rf'\s*\*(?=["\s()+]|{_LETTER}|$)'
 _PLUS = rf'\+(?=\s*(?:"|{_LETTER}))'
 _TOKEN = re.compile(
-    rf"""(?P<column>-?\s*
+    rf"""\s*(?P<token>(?P<column>-?\s*
         (?:\{{(?P<names>[^{{}}]*)\}}|(?P<name>(?i:{"|".join(_COLUMNS)})|{_STRING}))\s*:)
     |NEAR\s*\((?P<near>(?:[^()"]|{_STRING})*+)\)
     |(?P<operator>(?:AND|OR|NOT)(?![^\s()"])|[()]|{_PLUS})
     |(?P<error>"(?!{_STRING[1:]})|NEAR\s*\(|NEAR/[0-9]|\^\s*["\w]|\*(?![^\s)]))
     |(?:(?P<phrase>{_STRING})|(?P<word>{_LETTER}++(?=["\s)]|\s*{_PLUS}|{_STAR}|$)))(?P<star>{_STAR})?
-    |(?P<text>[^\s()"]+(?:\([^\s()"]*\)[^\s()"]*)+|[^\s()"]+)""",
+    |(?P<text>[^\s()"]+(?:\([^\s()"]*\)[^\s()"]*)+|[^\s()"]+))""",
     re.VERBOSE,
 )
-_SPACE = re.compile(r"\s*")
-_NEAR_DISTANCE = re.compile(r",\s*([0-9]+)\s*$")
 _ERRORS = {
     '"': "a quotation mark is not closed",
     "N": "NEAR takes words and phrases in parentheses, as in `NEAR(a b, 5)`",
@@ -58,7 +55,7 @@ _ERRORS = {
 def parse_fts5(text: str) -> Node:
     """Parse an FTS5 expression. Raises MalformedQuery, or InvalidInput if it is too long."""
     check_size(text, LIMITS.long_query_bytes)
-    node = _Parser(list(_tokens(text))).query()
+    node = _Parser(list(_tokens(text)), LIMITS.expression_terms).query()
     if node is None:
         raise MalformedQuery(
             "The query contains no word to search for in messages. Only the column `content` can "
@@ -75,39 +72,33 @@ def _tokens(text: str) -> Iterator[Token]:
     flagged = has_flag(text)
     end = 0
     while end < len(text):
-        space = _SPACE.match(text, end)
-        assert space is not None  # it matches the empty string
-        match = _TOKEN.match(text, space.end())
+        match = _TOKEN.match(text, end)
         assert match is not None  # every character except white space starts a token
-        minus = MINUS.match(text, match.start())
+        minus = MINUS.match(text, match.start("token"))
         if minus and not match["column"] and (minus["phrase"] or not flagged):
             raise ParseError(
                 "`-` excludes a column. To exclude a word, write `NOT word`. To search for the "
                 "character, put it in quotation marks"
             )
+        if match["error"]:
+            raise ParseError(_ERRORS[match["error"][0]])
         yield _token(match)
         end = match.end()
 
 
 def _token(match: re.Match[str]) -> Token:
-    if match["error"]:
-        raise ParseError(_ERRORS[match["error"][0]])
     if match["operator"]:
         return Token(match["operator"])
     if match["column"]:
         return column_filter(match)
     if match["near"] is not None:
-        inner = match["near"]
-        distance = _NEAR_DISTANCE.search(inner)
-        if distance:
-            inner = inner[: distance.start()]
-        number = distance[1] if distance else _DEFAULT_DISTANCE
-        return Token("near", distance=number, inner=tuple(_tokens(inner)))
-    if match["phrase"]:
-        return Token("word", word=Word(unquote(match["phrase"]), prefix=bool(match["star"])))
-    if match["word"]:
-        return Token("word", word=Word(match["word"], prefix=bool(match["star"])))
-    return Token("word", word=typed_word(match["text"]))
+        inner, distance = near_distance(match["near"])
+        distance = distance or str(DEFAULT_DISTANCE)
+        return Token("near", distance=distance, inner=tuple(_tokens(inner)))
+    if match["text"]:
+        return Token("word", word=typed_word(match["text"]))
+    text = unquote(match["phrase"] or match["word"])
+    return Token("word", word=Word(text, prefix=bool(match["star"])))
 
 
 def column_filter(match: re.Match[str]) -> Token:
@@ -118,7 +109,7 @@ def column_filter(match: re.Match[str]) -> Token:
         raise MalformedQuery(
             "A column filter names an unknown column. Only `content` can be searched."
         )
-    leaves_out = (_CONTENT in columns) == match[0].startswith("-")
+    leaves_out = (_CONTENT in columns) == match["column"].startswith("-")
     return Token("column", text="-" * leaves_out)
 
 
@@ -131,29 +122,8 @@ def unquote(text: str) -> str:
 # -- the tree ---
 
 
-class _Parser:
-    """A recursive-descent parser. What can match nothing is None."""
-
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
-        self._position = 0
-        self._depth = 0
-        self._terms = 0
-
-    def query(self) -> Node | None:
-        node = self._or()
-        if self._kind:
-            raise ParseError("a closing parenthesis has no opening one")
-        return node
-
-    def _or(self) -> Node | None:
-        parts = [self._and()]
-        while self._accept("OR"):
-            parts.append(self._and())
-        nodes = [part for part in parts if part is not None]
-        if len(nodes) < 2:
-            return nodes[0] if nodes else None
-        return Or(tuple(nodes))
+class _Parser(Parser):
+    """What can match nothing is None."""
 
     def _and(self) -> Node | None:
         parts = [self._not()]
@@ -190,23 +160,12 @@ class _Parser:
             node = self._phrase()
         return node if is_searched or is_blank(node) else None
 
-    def _group(self) -> Node | None:
-        self._depth += 1
-        if self._depth > DEEPEST_NESTING:
-            raise ParseError(f"parentheses are nested more than {DEEPEST_NESTING} levels deep")
-        node = self._or()
-        if not self._accept(")"):
-            raise ParseError("a parenthesis is not closed")
-        self._depth -= 1
-        return node
-
     def _near(self, token: Token) -> Node:
-        inner = _Parser(token.inner)
+        inner = _Parser(token.inner, self._most_terms - self._terms)
         phrases = []
         while inner._kind:
             phrases.append(inner._phrase())
         self._terms += inner._terms
-        check_terms(self._terms, LIMITS.expression_terms)
         words = tuple(phrase for phrase in phrases if has_token(phrase.text))
         if len(words) < 2:
             return words[0] if words else Word("")
@@ -217,36 +176,16 @@ class _Parser:
         word = self._word()
         while self._accept("+"):
             if word.prefix:
-                raise ParseError("only the last part of a phrase can be a prefix")
+                self._fail("only the last part of a phrase can be a prefix")
             part = self._word()
             word = Word(f"{word.text} {part.text}", part.prefix)
         return word
 
     def _word(self) -> Word:
-        if self._kind != "word":
-            raise ParseError(f"there should be a word instead of {self._kind or 'the end'}")
-        self._terms += 1
-        check_terms(self._terms, LIMITS.expression_terms)
-        word = self._advance().word
-        assert word is not None
-        return word
-
-    @property
-    def _kind(self) -> str:
-        """The kind of the next token; empty at the end."""
-        if self._position == len(self._tokens):
-            return ""
-        return self._tokens[self._position].kind
-
-    def _advance(self) -> Token:
-        self._position += 1
-        return self._tokens[self._position - 1]
-
-    def _accept(self, kind: str) -> bool:
-        """Skip the next token if it is of this kind."""
-        is_next = self._kind == kind
-        self._position += is_next
-        return is_next
+        word = self._advance().word if self._kind == "word" else None
+        if word is None:
+            self._fail(f"there should be a word instead of {self._kind or 'the end'}")
+        return self._count(word)
 
 
 def is_blank(node: Node | None) -> bool:

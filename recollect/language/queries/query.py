@@ -1,41 +1,15 @@
-"""The query language: what users and agents type into a search.
-
-Words and operators:
-
-    word                  The word, ignoring case and accents.
-    "a phrase"            These words in this order.
-    prefi*                Every word that starts with `prefi`. Also `"a phra"*`.
-    a b                   Both must match. `a AND b` means the same.
-    a OR b                At least one must match. AND binds more tightly than OR.
-    a NOT b               `a` must match and `b` must not.
-    -word  -"a phrase"    Excludes a word or a phrase, like NOT.
-    ( )                   Groups parts of a query, up to ten levels deep.
-    NEAR(a b, 5)          Both, with at most five words between them. The default is 10.
-    a NEAR b  a NEAR/5 b  The same, written between the words.
+"""The query language: what users and agents type into a search. See docs/searching.md.
 
 Operators are upper case. Everything else is text, so paths, code, error numbers and punctuation
 are safe to search for. No input reaches a text engine as syntax: a store compiles the parsed tree
-into the language of its engine.
-
-Fields:
-
-    role:user,assistant   The role of the message: user, assistant, system or tool.
-    from:lovelace         The author of the message, or a part of the name.
-    in:work               The project. `project:work` means the same.
-    source:chatgpt        Where the conversation came from, by name or label.
-    tag:idea              A tag.
-    title:"two words"     A word, phrase or prefix* in the title.
-    after:2026-05         On or after a year, month, day or time.
-    before:2026-05-01     On or before a year, month, day or time.
-    -tag:idea             Excludes. Every field except `before:` and `after:` can be negated.
+into the language of its engine. OR binds less tightly than AND, which may be omitted, and that less
+than NOT, a minus sign and NEAR.
 
 A field name, in any case, is directly followed by a colon and a value. A field restricts the whole
-query, wherever it is, so it cannot be inside parentheses or one side of OR. If a field has
-several values, separated by commas or given by repeating the field, one of them must match;
-repeated `title:` fields must all match. A field with a value that it cannot have is text
-(`role:`, `role:admin`, `note:x`, `C:\\path`, `std::vector`). The exceptions are `before:` and
-`after:`: without a valid date they are an error, because ignoring a misspelled date would give
-wrong results.
+query, wherever it is, so it cannot be inside parentheses or one side of OR. A field with a value
+that it cannot have is text (`role:`, `role:admin`, `note:x`, `C:\\path`, `std::vector`). The
+exceptions are `before:` and `after:`: without a valid date they are an error, because ignoring a
+misspelled date would give wrong results.
 
 A minus sign excludes a phrase, a field, or a word of at least three letters and nothing else. It
 must be at the start of a token, so it is text in `well-known`, `-1073741819` and `-C++`. In a
@@ -47,7 +21,7 @@ contain any of the words, in any inflected form, or that are similar in meaning.
 prefixes and parentheses are binding: every hit satisfies them. A query whose operators do not fit
 together (`AND AND`, or `NOT a` alone) is literal: every word stands for itself.
 
-`parse` handles words and operators, and `parse_query` everything above.
+`parse` handles words and operators, and `parse_query` fields, too.
 """
 
 from __future__ import annotations
@@ -64,7 +38,6 @@ from recollect.language.queries.query_tokens import (
     Fields,
     Token,
     combine_fields,
-    field_list,
     query_tokens,
     text_without_fields,
 )
@@ -80,7 +53,7 @@ from recollect.language.queries.query_tree import (
 from recollect.language.text import has_token
 from recollect.settings import LIMITS
 
-_DEFAULT_DISTANCE = 10  # of NEAR, as in FTS5
+DEFAULT_DISTANCE = 10  # of NEAR, as in FTS5
 _LONGEST_DISTANCE = 1_000
 DEEPEST_NESTING = 10  # of parentheses; at 14, the parser of FTS5 can run out of stack
 
@@ -154,7 +127,7 @@ def parse(text: str) -> Node:
     Raises MalformedQuery, or InvalidInput if the query is too long.
     """
     check_size(text)
-    node = _Parser(list(query_tokens(text, fields=False))).query()
+    node = _parse(list(query_tokens(text, fields=False)))
     assert node is not None  # only a field can be None
     return node
 
@@ -168,13 +141,13 @@ def parse_query(text: str) -> Query:
     """
     check_size(text)
     tokens = list(query_tokens(text, fields=True))
-    fields = combine_fields(field_list(tokens))
+    fields = combine_fields(tokens)
     rest = text_without_fields(tokens)
     if not rest:
         return Query(text, None, fields, plain=False, literal=False, rest="")
-    parser = _Parser(tokens)
     try:
-        return Query(text, parser.query(), fields, plain=parser.plain, literal=False, rest=rest)
+        node = _parse(tokens)
+        return Query(text, node, fields, plain=is_plain(tokens), literal=False, rest=rest)
     except ParseError as error:
         if isinstance(error, LoneExclusion) and fields != Fields():
             raise InvalidInput(
@@ -184,6 +157,23 @@ def parse_query(text: str) -> Query:
         check_terms(len(words(node)))
         note = f"Searched as plain text, because {error.reason}."
         return Query(text, node, fields, plain=True, literal=True, rest=rest, note=note)
+
+
+def _parse(tokens: Sequence[Token]) -> Node | None:
+    if not tokens or not is_plain(tokens):
+        return _QueryParser(tokens, LIMITS.query_terms).query()
+    plain_words = [token.word for token in tokens if token.word is not None]
+    check_terms(len(plain_words))
+    searchable = [word for word in plain_words if has_token(word.text)]
+    return all_of(searchable or plain_words) if plain_words else None
+
+
+def is_plain(tokens: Sequence[Token]) -> bool:
+    """Whether a query has only words and fields."""
+    return all(
+        token.field or (token.kind == "word" and token.word and not token.word.prefix)
+        for token in tokens
+    )
 
 
 def query_words(text: str) -> list[Word]:
@@ -218,49 +208,88 @@ def check_terms(count: int, limit: int = LIMITS.query_terms) -> None:
         raise QueryTooLong(f"The query has more than {limit:,} words. Use fewer words.")
 
 
-class _Parser:
-    """A recursive-descent parser. Parts that consist of fields only are None."""
+class Parser:
+    """What the parsers of both query languages share: operators by recursive descent.
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self.plain = all(
-            token.field or (token.kind == "word" and token.word and not token.word.prefix)
-            for token in tokens
-        )
+    A part is None if it restricts nothing that can be searched, such as a field.
+    """
+
+    def __init__(self, tokens: Sequence[Token], most_terms: int) -> None:
         self._tokens = tokens
+        self._most_terms = most_terms
         self._position = 0
         self._depth = 0
         self._terms = 0
 
     def query(self) -> Node | None:
-        if self.plain and self._tokens:
-            return self._words()
-        if any(token.kind == "lone quote" for token in self._tokens):
-            self._fail("a quotation mark is not closed")
         node = self._or()
         if self._kind:
             self._fail("a closing parenthesis has no opening one")
         return node
 
-    def _words(self) -> Node | None:
-        """All words of a plain query."""
-        nodes = [self._count(token.word) for token in self._tokens if token.word is not None]
-        if not nodes:
-            return None
-        return all_of([word for word in nodes if has_token(word.text)] or nodes)
-
     def _or(self) -> Node | None:
         parts = [self._and()]
         while self._accept("OR"):
             parts.append(self._and())
-        if len(parts) == 1:
-            return parts[0]
-        nodes = [part for part in parts if part is not None]
-        if len(nodes) < len(parts):
-            raise InvalidInput(
-                "A field restricts the whole query, so it cannot be one side of OR. To allow "
-                "several values, separate them with commas: `role:user,tool`."
-            )
-        return Or(tuple(nodes))
+        nodes = tuple(part for part in parts if part is not None)
+        if len(nodes) < len(parts) > 1:
+            self._check_alternatives()
+        return Or(nodes) if len(nodes) > 1 else next(iter(nodes), None)
+
+    def _and(self) -> Node | None:
+        raise NotImplementedError
+
+    def _check_alternatives(self) -> None:
+        """Called if one side of OR is None."""
+
+    def _group(self) -> Node | None:
+        """What follows an opening parenthesis."""
+        self._depth += 1
+        if self._depth > DEEPEST_NESTING:
+            self._fail(f"parentheses are nested more than {DEEPEST_NESTING} levels deep")
+        node = self._or()
+        if not self._accept(")"):
+            self._fail("a parenthesis is not closed")
+        self._depth -= 1
+        return node
+
+    def _count(self, word: Word) -> Word:
+        self._terms += 1
+        check_terms(self._terms, self._most_terms)
+        return word
+
+    @property
+    def _kind(self) -> str:
+        """The kind of the next token; empty at the end."""
+        if self._position == len(self._tokens):
+            return ""
+        return self._tokens[self._position].kind
+
+    def _advance(self) -> Token:
+        self._position += 1
+        return self._tokens[self._position - 1]
+
+    def _accept(self, kind: str) -> bool:
+        """Skip the next token if it is of this kind."""
+        is_next = self._kind == kind
+        self._position += is_next
+        return is_next
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise ParseError(reason)
+
+
+class _QueryParser(Parser):
+    def query(self) -> Node | None:
+        if any(token.kind == "lone quote" for token in self._tokens):
+            self._fail("a quotation mark is not closed")
+        return super().query()
+
+    def _check_alternatives(self) -> None:
+        raise InvalidInput(
+            "A field restricts the whole query, so it cannot be one side of OR. To allow several "
+            "values, separate them with commas: `role:user,tool`."
+        )
 
     def _and(self) -> Node | None:
         parts = [self._not()]
@@ -284,88 +313,44 @@ class _Parser:
         while self._accept("NOT") or self._accept("-"):
             negated = not negated
         if self._kind == "field":
-            self._skip_field()
+            token = self._advance()
+            if self._depth:
+                raise InvalidInput(
+                    f"`{token.text.strip()}` restricts the whole query, so it cannot be inside "
+                    "parentheses. Move it before or after them."
+                )
             return None
-        node = self._near()
-        if negated:
-            return Not(node)
-        return node
-
-    def _skip_field(self) -> None:
-        token = self._advance()
-        if self._depth:
-            raise InvalidInput(
-                f"`{token.text.strip()}` restricts the whole query, so it cannot be inside "
-                "parentheses. Move it before or after them."
-            )
-
-    def _near(self) -> Node:
         node = self._operand()
         pairs: list[Node] = []
         while self._kind == "NEAR":
             distance = self._advance().distance
             following = self._operand()
-            pairs.append(self._near_node([node, following], distance))
+            pairs.append(self._near([node, following], distance))
             node = following
-        return all_of(pairs or [node])
+        node = all_of(pairs or [node])
+        return Not(node) if negated else node
 
     def _operand(self) -> Node:
         if not self._kind:
             self._fail("something is missing at the end")
         token = self._advance()
         if token.kind == "(":
-            return self._group()
+            node = self._group()
+            assert node is not None  # fields inside parentheses have been rejected
+            return node
         if token.kind == "near":
             inner = [t.word for t in token.inner if t.word]
             if len(inner) < len(token.inner):
                 self._fail("NEAR takes only words and phrases")
-            return self._near_node([self._count(word) for word in inner], token.distance)
+            return self._near([self._count(word) for word in inner], token.distance)
         if token.word is None:
             self._fail(f"there should be a word instead of {token.text.strip()}")
         return self._count(token.word)
 
-    def _group(self) -> Node:
-        self._depth += 1
-        if self._depth > DEEPEST_NESTING:
-            self._fail(f"parentheses are nested more than {DEEPEST_NESTING} levels deep")
-        node = self._or()
-        if not self._accept(")"):
-            self._fail("a parenthesis is not closed")
-        self._depth -= 1
-        assert node is not None  # fields inside parentheses have been rejected
-        return node
-
-    def _near_node(self, parts: Sequence[Node], distance: str) -> Near:
+    def _near(self, parts: Sequence[Node], distance: str) -> Near:
         near_words = tuple(p for p in parts if isinstance(p, Word) and has_token(p.text))
         if len(near_words) < max(len(parts), 2):
             self._fail("NEAR needs two or more words or phrases")
         if len(distance) > 4 or int(distance or 0) > _LONGEST_DISTANCE:
             self._fail(f"the distance of NEAR must be a number from 0 to {_LONGEST_DISTANCE:,}")
-        return Near(near_words, int(distance or _DEFAULT_DISTANCE))
-
-    def _count(self, word: Word) -> Word:
-        self._terms += 1
-        check_terms(self._terms)
-        return word
-
-    @property
-    def _kind(self) -> str:
-        """The kind of the next token; empty at the end."""
-        if self._position == len(self._tokens):
-            return ""
-        return self._tokens[self._position].kind
-
-    def _advance(self) -> Token:
-        token = self._tokens[self._position]
-        self._position += 1
-        return token
-
-    def _accept(self, kind: str) -> bool:
-        """Skip the next token if it is of this kind."""
-        if self._kind == kind:
-            self._position += 1
-            return True
-        return False
-
-    def _fail(self, reason: str) -> NoReturn:
-        raise ParseError(reason)
+        return Near(near_words, int(distance or DEFAULT_DISTANCE))

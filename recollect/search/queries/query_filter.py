@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tokens import Fields
@@ -45,26 +46,26 @@ def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
     fields = query.fields
     if fields == _NO_FIELDS:
         return filter
-    projects = project_names(store, filter, fields.projects)
-    not_projects = project_names(store, filter, fields.not_projects)
+    changes: dict[str, Any] = {}
+    for name in ("roles", "authors", "projects", "sources", "tags"):
+        own, excluded = getattr(fields, name), getattr(fields, f"not_{name}")
+        if name in _STORED_NAMES:
+            own, excluded = (_STORED_NAMES[name](store, filter, each) for each in (own, excluded))
+        changes[name] = intersection(getattr(filter, name), own)
+        changes[f"not_{name}"] = getattr(filter, f"not_{name}") + excluded
+    titles, not_titles = (
+        tuple(word.text + "*" * word.prefix for word in words)
+        for words in (fields.titles, fields.not_titles)
+    )
     after = [moment for moment in (filter.after, fields.after) if moment is not None]
     before = [moment for moment in (filter.before, fields.before) if moment is not None]
     return replace(
         filter,
+        **changes,
         after=max(after, default=None),
         before=min(before, default=None),
-        roles=intersection(filter.roles, fields.roles),
-        authors=intersection(filter.authors, author_names(store, filter, fields.authors)),
-        projects=intersection(filter.projects, projects),
-        sources=intersection(filter.sources, source_names(fields.sources)),
-        tags=intersection(filter.tags, fields.tags),
-        titles=filter.titles + title_patterns(fields.titles),
-        not_roles=filter.not_roles + fields.not_roles,
-        not_authors=filter.not_authors + author_names(store, filter, fields.not_authors),
-        not_projects=filter.not_projects + not_projects,
-        not_sources=filter.not_sources + source_names(fields.not_sources),
-        not_tags=filter.not_tags + fields.not_tags,
-        not_titles=filter.not_titles + title_patterns(fields.not_titles),
+        titles=filter.titles + titles,
+        not_titles=filter.not_titles + not_titles,
     )
 
 
@@ -109,15 +110,15 @@ def has_messages_by(authors: tuple[str, ...], store: Store, filter: Filter) -> b
     return bool(authors) and bool(store.recent(None, by_authors, 1))
 
 
-def source_names(names: Sequence[str]) -> tuple[str, ...]:
+def source_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:
     """Sources as they are stored. People write `Claude Code` as well as `claude-code`."""
     by_label = {fold(source.label): source.name for source in SOURCES.values()}
     by_label |= {fold(source.name): source.name for source in SOURCES.values()}
     return tuple(by_label.get(fold(name), name) for name in names)
 
 
-def title_patterns(titles: Sequence[Word]) -> tuple[str, ...]:
-    return tuple(word.text + "*" * word.prefix for word in titles)
+_STORED_NAMES = {"authors": author_names, "projects": project_names, "sources": source_names}
+"""What finds the names that people write as they are stored."""
 
 
 def intersection(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
