@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import recollect
 from recollect import SearchOptions
-from recollect.language.dates import date_formats, date_in, mentions_day
 
 TEXTS = {
     "iso": "We signed the lease on 2023-03-14.",
@@ -52,8 +49,7 @@ def test_a_day_without_a_year_is_found_in_any_format(notes: recollect.Library) -
     texts = {
         "dentist": "Dentist appointment on 15 July at 10:30.",
         "wedding": "The wedding is on May 3rd.",
-        "keys": "The keys come on the first of June.",
-        "concert": "The concert is on the twenty-second of October.",
+        "concert": "The concert is on the 22nd of October.",
         "other": "We have 15 chairs since July. The first one broke in June.",
     }
     for name, text in texts.items():
@@ -68,7 +64,6 @@ def test_a_day_without_a_year_is_found_in_any_format(notes: recollect.Library) -
         "may 3": "wedding",
         "what is on May 3?": "wedding",
         "july 5": "german",
-        "1 June": "keys",
         "October 22": "concert",
     }
     for query, name in queries.items():
@@ -78,7 +73,7 @@ def test_a_day_without_a_year_is_found_in_any_format(notes: recollect.Library) -
 
 
 def test_a_date_that_is_not_mentioned_is_not_found(notes: recollect.Library) -> None:
-    for query in ("15.03.2023", "2023-14-03", "5.6.2024"):
+    for query in ("15.03.2023", "2023-14-03", "5.6.2024", "7/5/2024", "2023-02-30"):
         page = notes.search(query)
         assert (page.hits, page.total) == ((), 0), query
 
@@ -113,7 +108,7 @@ def test_a_day_without_a_year_is_found_although_something_was_written_then(
         "2026-03-01": "The dentist is on 9 April.",
         "2026-02-01": "We leave on April 9th.",
         "2026-02-02": "In April, nine of us meet.",
-        "2026-02-03": "Version 1 may break it.",
+        "2026-02-03": "Version 1 may break it, or May 11, or I may 1 day.",
         "2026-05-01": "The maypole stands.",
     }
     for day, text in texts.items():
@@ -127,36 +122,3 @@ def test_a_day_without_a_year_is_found_although_something_was_written_then(
     assert [hit.conversation_id for hit in page.hits] == ["2026-05-01"]
     page = library.search("10 April", options=SearchOptions(now=now))
     assert (page.hits, page.note) == ((), "Searched by time only: 2026-04-10.")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Lunch on May 1.", True),
-        ("Der 1. Mai ist frei.", True),
-        ("Le 1er mai", True),
-        ("Due 2023-05-01, not 5/2/2023.", True),
-        ("on the 1st of May", True),
-        ("Version 1 may break it.", False),
-        ("I may 1 day come back", False),
-        ("May 11, May 21", False),
-        ("1 June", False),
-        ("1" * 2_000, False),
-    ],
-)
-def test_a_text_mentions_a_day(text: str, expected: bool) -> None:
-    assert mentions_day(text, date(2026, 5, 1)) == expected
-
-
-@pytest.mark.parametrize("word", ["3/4/2023", "2023-02-30", "14-03-2023", "1.2.3", "march"])
-def test_a_word_that_is_no_date_or_may_be_two_is_not_read_as_one(word: str) -> None:
-    assert date_in(word) is None
-
-
-@given(st.dates(date(1900, 1, 1), date(2099, 12, 31)))
-def test_numeric_formats_of_a_date_mean_that_date(day: date) -> None:
-    for text in (f"{day:%Y-%m-%d}", f"{day.day}.{day.month}.{day.year}"):
-        assert date_in(text) == day
-    formats = date_formats(day)
-    assert len(set(formats)) == len(formats)
-    assert all(str(day.year) in words and len(words) in (3, 4, 5) for words in formats)

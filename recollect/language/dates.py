@@ -1,7 +1,4 @@
-"""Dates in other formats: 2023-03-14 is also 14.03.2023, March 14, 2023 or 14. März 2023.
-
-English days are also written out, such as the twenty-first of March.
-"""
+"""Dates in other formats: 2023-03-14 is also 14.03.2023, March 14, 2023 or 14. März 2023."""
 
 from __future__ import annotations
 
@@ -21,38 +18,23 @@ _DAY = timedelta(days=1)
 _LAST_MONTH = 12
 _DATE_LENGTH = 20  # characters, roughly
 _MOST_NUMBERS = 100  # a text of numbers has few dates
-_DAY_OF_YEAR = re.compile("--[0-9]{2}-[0-9]{2}")
 _LEAP_YEAR = "2000"
-_THIRTY = 30
 _WITH_PREPOSITIONS = ("es", "pt")  # 14 de marzo de 2023
+_ENDINGS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 
 
 def formats_in(word: str) -> list[tuple[str, ...]]:
-    """The words of the date that a word is, in each of its formats; empty if it is none.
+    """The words of the date that a word is, in each of its formats.
 
-    `--03-14` is March 14 of any year.
+    Empty if it is none, or may be two, such as 3/4/2023. `--03-14` is March 14 of any year.
     """
-    if _DAY_OF_YEAR.fullmatch(word):
+    if word.startswith("--") and word[2:4].isdigit():
         return list(dict.fromkeys(_names(date.fromisoformat(f"{_LEAP_YEAR}{word[1:]}"))))
-    day = date_in(word)
-    if day is None:
-        return []
-    return date_formats(day)
-
-
-def date_in(word: str) -> date | None:
-    """The date that a word is; None for one such as 3/4/2023, which may be two."""
-    if not _THREE_NUMBERS.fullmatch(word):
-        return None
-    for period in windows(word, _AFTER_ALL_DATES):
-        if period.end - period.start == _DAY:
-            return period.start.date()
-    return None
-
-
-def date_formats(day: date) -> list[tuple[str, ...]]:
-    """The words of a date in each of its formats."""
-    return list(dict.fromkeys(formats(day)))
+    if _THREE_NUMBERS.fullmatch(word):
+        for period in windows(word, _AFTER_ALL_DATES):
+            if period.end - period.start == _DAY:
+                return list(dict.fromkeys(_formats(period.start.date())))
+    return []
 
 
 def mentions_day(text: str, day: date) -> bool:
@@ -68,11 +50,14 @@ def mentions_day(text: str, day: date) -> bool:
 
 def names_day(text: str, day: date) -> bool:
     """Whether a text has the number of a day: "July 15th", but not "yesterday"."""
-    number = str(day.day)
-    return not {number, f"{day.day:02}", number + ordinal_ending(day.day)}.isdisjoint(tokens(text))
+    return not {str(day.day), f"{day.day:02}", ordinal(day)}.isdisjoint(tokens(text))
 
 
-def formats(day: date) -> Iterator[tuple[str, ...]]:
+def ordinal(day: date) -> str:
+    return f"{day.day}{_ENDINGS.get(day.day, 'th')}"
+
+
+def _formats(day: date) -> Iterator[tuple[str, ...]]:
     year = str(day.year)
     yield year, f"{day.month:02}", f"{day.day:02}"
     for digits in ("02", ""):
@@ -94,26 +79,8 @@ def _names(day: date) -> Iterator[tuple[str, ...]]:
             yield number, name
             if language.code in _WITH_PREPOSITIONS:
                 yield number, "de", name
-    ordinal = (number + ordinal_ending(day.day),)
     for name in ENGLISH.times.months[day.month - 1]:
         yield name, number
-        for each in (ordinal, ordinal_words(day.day)):
-            yield name, *each
-            yield *each, name
-            yield *each, "of", name
-
-
-def ordinal_words(number: int) -> tuple[str, ...]:
-    """The words of an ordinal up to 31, such as twenty first."""
-    ordinals = ENGLISH.fields.table("times").words("ordinal_words")
-    if number <= len(ordinals):
-        return (ordinals[number - 1],)
-    if number == _THIRTY:
-        return ("thirtieth",)
-    return "twenty" if number < _THIRTY else "thirty", ordinals[number % 10 - 1]
-
-
-def ordinal_ending(number: int) -> str:
-    if number in (11, 12, 13):
-        return "th"
-    return {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+        yield name, ordinal(day)
+        yield ordinal(day), name
+        yield ordinal(day), "of", name

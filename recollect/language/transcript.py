@@ -12,8 +12,8 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 LATEST = 3_600_000.0
@@ -59,20 +59,21 @@ class RawCue(NamedTuple):
 
 def parse(text: str) -> Transcript:
     """Parse a transcript in any format. Without times, its format is "text"."""
-    if _VTT_HEADER.match(text):
-        lines = _LINE_BREAK.split(text)
-        return Transcript("vtt", make_cues(parse_vtt(lines)), language=vtt_language(lines))
-    if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
+    text = text.removeprefix("\ufeff")
+    if text.lstrip().startswith(("{", "[")):
         transcript = parse_json(text)
         if transcript is not None:
             return transcript
-    text = text.removeprefix("\ufeff")
     lines = _LINE_BREAK.split(text)
-    if any(_BRACKETS.match(line) for line in lines):
-        return Transcript("lines", make_cues(parse_whisper(lines)))
+    if _VTT_HEADER.match(text):
+        return Transcript("vtt", make_cues(parse_vtt(lines)), language=vtt_language(lines))
+    brackets = [match for match in map(_BRACKETS.match, lines) if match]
+    if brackets:  # the console output of Whisper
+        cues = make_cues(RawCue(*span(match), clean_lines([match[9]])) for match in brackets)
+        return Transcript("lines", cues)
     for format, times in (("srt", _ARROW), ("sbv", _COMMA)):
-        if any(times.match(line) for line in lines):
-            return Transcript(format, make_cues(parse_blocks(lines, times)))
+        if any(map(times.match, lines)):
+            return Transcript(format, make_cues(parse_srt(lines, times)))
     return Transcript("text", text=text)
 
 
@@ -83,9 +84,8 @@ _ARROW = re.compile(rf"\s*{_CLOCK}\s*-{{1,2}}>\s*{_CLOCK}(?!\S)")
 _COMMA = re.compile(rf"\s*{_CLOCK},{_CLOCK}\s*$")
 _BRACKETS = re.compile(rf"\s*\[{_CLOCK}\s*-->\s*{_CLOCK}\](.*)$")
 _TIME = re.compile(rf"\s*{_CLOCK}\s*$")
-_NUMBER = re.compile(r"\s*(\d{1,9})\s*$")
 _VTT_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
-_VTT_HEADER = re.compile(r"\ufeff?\s*WEBVTT(?!\S)")
+_VTT_HEADER = re.compile(r"\s*WEBVTT(?!\S)")
 _VTT_LANGUAGE = re.compile(r"Language:\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\s*$")
 _VTT_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]*)>|</v>")
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[\d:.]+>")
@@ -95,132 +95,69 @@ _SRT_TAG = re.compile(
 )
 
 
-def parse_whisper(lines: Sequence[str]) -> Iterator[RawCue]:
-    """The console output of Whisper: lines like `[00:01.000 --> 00:02.000] Hello`."""
-    for line in lines:
-        match = _BRACKETS.match(line)
-        if match:
-            yield RawCue(*span(match), clean_lines([match[9]]))
+def captions(
+    lines: Sequence[str], times: re.Pattern[str], *, with_ids: bool = False
+) -> Iterator[tuple[re.Match[str], list[str]]]:
+    """The times of each cue, and the lines of its text: up to the next cue, also after empty lines.
 
-
-class _Block(NamedTuple):
-    """A cue of an SRT or SBV file: its times, its number and the lines of its text."""
-
-    times: re.Match[str]
-    number: int
-    first_line: int
-    end_line: int
-
-
-def parse_blocks(lines: Sequence[str], times: re.Pattern[str]) -> Iterator[RawCue]:
-    """SRT and SBV: a line of times, then the text up to the next cue."""
-    for block in _blocks(lines, times):
-        body = lines[block.first_line : block.end_line]
-        text = [
-            line for n, line in enumerate(body) if not is_stray_number(body, n, block.number + 1)
-        ]
-        yield RawCue(
-            *span(block.times),
-            clean_lines(_SRT_TAG.sub("", line).replace("[br]", " ") for line in text),
-        )
-
-
-def _blocks(lines: Sequence[str], times: re.Pattern[str]) -> list[_Block]:
-    blocks: list[_Block] = []
+    The line before the times may be the number of the cue, or any identifier if cues have ids. A
+    number without times is no text either.
+    """
+    cue: re.Match[str] | None = None
+    body: list[str] = []
     number = 0
-    for at, line in enumerate(lines):
+    before, is_kept, starts_block = "", False, True
+    for line in lines:
+        before_starts_block, starts_block = starts_block, not before.strip()
         match = times.match(line)
         if match is None:
-            continue
-        own_number = cue_number(lines, at, number + 1, is_first=not blocks)
-        end_of_previous = at
-        number += 1
-        if own_number is not None:
-            end_of_previous = at - 1
-            number = own_number
-        if blocks:
-            blocks[-1] = blocks[-1]._replace(end_line=end_of_previous)
-        blocks.append(_Block(match, number, at + 1, len(lines)))
-    return blocks
+            is_kept = not (starts_block and line.strip() == str(number + 1))
+            body += [line] * is_kept
+        else:
+            own_number = before.strip()[:9] if before.strip().isdecimal() else ""
+            is_next = own_number.isascii() and own_number.lstrip("0") == str(number + 1)
+            is_own = is_next or (before_starts_block and (own_number or with_ids))
+            if is_kept and before.strip() and is_own:
+                body.pop()
+            number = int(own_number) if own_number and is_own else number + 1
+            if cue is not None:
+                yield cue, body
+            cue, body, is_kept = match, [], False
+        before = line
+    if cue is not None:
+        yield cue, body
 
 
-def cue_number(lines: Sequence[str], at: int, expected: int, is_first: bool) -> int | None:
-    """The number in the line before the times, unless it is text of the previous cue."""
-    if at == 0:
-        return None
-    match = _NUMBER.match(lines[at - 1])
-    if match is None:
-        return None
-    number = int(match[1])
-    if is_first or number == expected or not lines[at - 2].strip():
-        return number
-    return None
-
-
-def is_stray_number(lines: Sequence[str], at: int, number: int) -> bool:
-    """Whether a line is the number of a cue whose times are missing. It follows an empty line."""
-    if at == 0 or lines[at - 1].strip():
-        return False
-    match = _NUMBER.match(lines[at])
-    return match is not None and int(match[1]) == number
+def parse_srt(lines: Sequence[str], times: re.Pattern[str]) -> Iterator[RawCue]:
+    """The cues of an SRT or SBV file."""
+    for match, body in captions(lines, times):
+        text = (_SRT_TAG.sub("", line).replace("[br]", " ") for line in body)
+        yield RawCue(*span(match), clean_lines(text))
 
 
 def parse_vtt(lines: Sequence[str]) -> Iterator[RawCue]:
-    """The cues of a VTT file, without header, styles and comments.
-
-    Text after an empty line still belongs to the cue before.
-    """
-    times: tuple[float, float] | None = None
-    body: list[str] = []
-    starts_block = True
-    ends_with_id = False  # the last line may be the identifier of the next cue
-    in_comment = False
+    """The cues of a VTT file, one for each speaker, without header, styles and comments."""
+    kept: list[str] = []
+    before, in_comment = "", False
     for line in lines:
-        match = _ARROW.match(line)
-        if match:
-            if ends_with_id:
-                body.pop()
-            if times is not None:
-                yield from split_voices(*times, body)
-            times = span(match)
-            body = []
-            ends_with_id = in_comment = False
-        elif not line.strip():
-            ends_with_id = in_comment = False
-        else:
-            if starts_block and _VTT_BLOCK.match(line):
-                in_comment = True
-            if not in_comment:
-                body.append(line)
-            ends_with_id = starts_block and not in_comment
-        starts_block = not line.strip()
-    if times is not None:
-        yield from split_voices(*times, body)
-
-
-def split_voices(start: float, end: float, body: Sequence[str]) -> Iterator[RawCue]:
-    """One cue for each speaker in a cue."""
-    if not any("<" in line or "&" in line for line in body):
-        yield RawCue(start, end, clean_lines(body))
-        return
-    parts = _VTT_VOICE.split("\n".join(body))
-    speakers = [None, *parts[1::2]]
-    for speaker, text in zip(speakers, parts[::2], strict=True):
-        lines = clean_lines(html.unescape(_VTT_TAG.sub("", line)) for line in text.split("\n"))
-        if lines:
-            name = html.unescape(speaker or "").strip()
-            yield RawCue(start, end, lines, name or None)
+        if not line.strip() or _ARROW.match(line):
+            in_comment = False
+        elif not before.strip() and _VTT_BLOCK.match(line):
+            in_comment = True
+        kept += [line] * (not in_comment)
+        before = line
+    for match, body in captions(kept, _ARROW, with_ids=True):
+        parts = _VTT_VOICE.split("\n".join(body))
+        for speaker, text in zip([None, *parts[1::2]], parts[::2], strict=True):
+            plain = clean_lines(html.unescape(_VTT_TAG.sub("", part)) for part in text.split("\n"))
+            if plain:
+                yield RawCue(*span(match), plain, html.unescape(speaker or "").strip() or None)
 
 
 def vtt_language(lines: Sequence[str]) -> str | None:
     """The language in the header, which ends with an empty line."""
-    for line in lines[1:]:
-        if not line.strip():
-            return None
-        match = _VTT_LANGUAGE.match(line)
-        if match:
-            return match[1]
-    return None
+    header = takewhile(str.strip, lines[1:])
+    return next((match[1] for match in map(_VTT_LANGUAGE.match, header) if match), None)
 
 
 def span(match: re.Match[str]) -> tuple[float, float]:
@@ -250,78 +187,42 @@ _JSON_TIMES = (
 def parse_json(text: str) -> Transcript | None:
     """The JSON of Whisper, whisper.cpp, YouTube, a podcast or Recollect; None for other JSON."""
     try:
-        record = json.loads(text.removeprefix("\ufeff"))
+        record = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    language = json_language(record)
-    segments = json_segments(record)
-    if segments is not None:
+    fields: Mapping[str, Any] = record if isinstance(record, Mapping) else {}
+    result = fields.get("result")
+    language = fields.get("language") or (isinstance(result, Mapping) and result.get("language"))
+    language = language if isinstance(language, str) else None
+    segments = next((fields[key] for key in _JSON_SEGMENTS if key in fields), None)
+    if isinstance(record, list) and any(map(parse_segment, record[:20])):
+        segments = record
+    if isinstance(segments, list):
         cues = make_cues(filter(None, map(parse_segment, segments)))
         return Transcript("json", cues, language=language)
-    if isinstance(record, Mapping) and isinstance(record.get("text"), str):
-        return Transcript("json", text=record["text"], language=language)
+    if isinstance(fields.get("text"), str):
+        return Transcript("json", text=fields["text"], language=language)
     return None
-
-
-def json_segments(record: Any) -> list[Any] | None:
-    if isinstance(record, list):
-        if any(parse_segment(item) for item in record[:20]):
-            return record
-        return None
-    if not isinstance(record, Mapping):
-        return None
-    for key in _JSON_SEGMENTS:
-        if key in record:
-            segments = record[key]
-            if isinstance(segments, list):
-                return segments
-            return None
-    return None
-
-
-def json_language(record: Any) -> str | None:
-    if not isinstance(record, Mapping):
-        return None
-    language = record.get("language")
-    result = record.get("result")
-    if not language and isinstance(result, Mapping):
-        language = result.get("language")
-    if not isinstance(language, str):
-        return None
-    return language
 
 
 def parse_segment(record: Any) -> RawCue | None:
+    """A segment in the fields of various programs; None if it has no text or no time."""
     if not isinstance(record, Mapping):
         return None
-    text = segment_text(record)
+    text = next((record[key] for key in ("text", "body") if isinstance(record.get(key), str)), None)
+    parts = record.get("segs")
+    if text is None and isinstance(parts, list):
+        text = "".join(str(part.get("utf8") or "") for part in parts if isinstance(part, Mapping))
     start, end = segment_times(record)
-    if text is None or start is None:
-        return None
-    lines = clean_lines(_LINE_BREAK.split(text))
-    if not lines:
+    lines = clean_lines(_LINE_BREAK.split(text or ""))
+    if start is None or not lines:
         return None
     speaker = record.get("speaker")
-    if not isinstance(speaker, str):
-        speaker = ""
-    if end is None:
-        end = start
-    return RawCue(start, max(start, end), lines, speaker.strip() or None)
-
-
-def segment_text(record: Mapping[str, Any]) -> str | None:
-    for key in ("text", "body"):
-        text = record.get(key)
-        if isinstance(text, str):
-            return text
-    parts = record.get("segs")
-    if isinstance(parts, list):
-        return "".join(str(part.get("utf8") or "") for part in parts if isinstance(part, Mapping))
-    return None
+    name = speaker.strip() if isinstance(speaker, str) else ""
+    return RawCue(start, max(start, end or start), lines, name or None)
 
 
 def segment_times(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """The start and end of a segment, in the fields of various programs."""
     for key, units_per_second in (("offsets", 1000), ("timestamps", 1)):
         times = record.get(key)
         if isinstance(times, Mapping):
@@ -329,12 +230,11 @@ def segment_times(record: Mapping[str, Any]) -> tuple[float | None, float | None
             return start, parse_time(times.get("to"), units_per_second)
     for start_key, end_key, duration_key, units_per_second in _JSON_TIMES:
         start = parse_time(record.get(start_key), units_per_second)
-        if start is None:
-            continue
-        duration = parse_time(record.get(duration_key), units_per_second)
-        if duration is not None:
-            return start, start + duration
-        return start, parse_time(record.get(end_key), units_per_second)
+        if start is not None:
+            duration = parse_time(record.get(duration_key), units_per_second)
+            if duration is not None:
+                return start, start + duration
+            return start, parse_time(record.get(end_key), units_per_second)
     return None, None
 
 
@@ -423,14 +323,22 @@ def with_speakers(cues: Sequence[RawCue]) -> Iterator[Cue]:
     """
     labels = (_LABEL.match(line) for cue in cues for line in cue.lines)
     counts = Counter(label[1] for label in labels if label)
+
+    def is_speaker(name: str) -> bool:
+        words = name.split()
+        if words[0].lower() in _NOT_SPEAKERS:
+            return False
+        if name.isupper() and len(name) > 1:
+            return True
+        is_capitalized = name[0].isupper() and not any(word[0].islower() for word in words)
+        return is_capitalized and counts[name] > 1
+
     for cue in cues:
         speaker = cue.speaker
         text: list[str] = []
         for line in cue.lines:
-            label = None
-            if not cue.speaker:
-                label = speaker_label(line, counts)
-            if label is not None:
+            label = None if cue.speaker else _LABEL.match(line)
+            if label and is_speaker(label[1]):
                 if text:
                     yield Cue(cue.start, cue.end, "\n".join(text), speaker)
                 speaker, line = label[1], line[label.end() :]
@@ -439,22 +347,6 @@ def with_speakers(cues: Sequence[RawCue]) -> Iterator[Cue]:
                 text.append(line)
         if text:
             yield Cue(cue.start, cue.end, "\n".join(text), speaker)
-
-
-def speaker_label(line: str, counts: Mapping[str, int]) -> re.Match[str] | None:
-    label = _LABEL.match(line)
-    if label is None:
-        return None
-    name = label[1]
-    words = name.split()
-    if words[0].lower() in _NOT_SPEAKERS:
-        return None
-    if name.isupper() and len(name) > 1:
-        return label
-    is_capitalized = name[0].isupper() and not any(word[0].islower() for word in words)
-    if is_capitalized and counts[name] > 1:
-        return label
-    return None
 
 
 # -- writing ---
@@ -471,16 +363,27 @@ def write(
     `first` is the number of the first cue.
     """
     if format == "srt":
-        blocks = (
-            f"{number}\n{_block(cue, ',', srt_text)}" for number, cue in enumerate(cues, first)
+        return "".join(
+            f"{number}\n{clock(cue.start, ',')} --> {clock(cue.end, ',')}\n"
+            f"{speaker_prefix(cue)}{text_lines(cue.text.replace('-->', '→'))}\n\n"
+            for number, cue in enumerate(cues, first)
         )
-        return "".join(blocks)
     if format == "vtt":
-        return "WEBVTT\n\n" + "".join(_block(cue, ".", vtt_text) for cue in cues)
+        blocks = (
+            f"{clock(cue.start)} --> {clock(cue.end)}\n{vtt_voice(cue)}"
+            f"{text_lines(html.escape(cue.text, quote=False))}\n\n"
+            for cue in cues
+        )
+        return "WEBVTT\n\n" + "".join(blocks)
     if format == "json":
         return {"segments": [_segment(cue, timestamps) for cue in cues]}
     if format == "text":
-        return "\n".join(plain_line(cue, timestamps) for cue in cues)
+        return "\n".join(
+            f"[{clock(cue.start)[:8]}] " * timestamps
+            + speaker_prefix(cue)
+            + text_lines(cue.text, " ")
+            for cue in cues
+        )
     raise ValueError(f"format: {format!r} is not one of {', '.join(FORMATS)}.")
 
 
@@ -492,40 +395,21 @@ def clock(seconds: float, point: str = ".") -> str:
     return f"{hours:02}:{minutes:02}:{whole_seconds:02}{point}{milliseconds:03}"
 
 
-def _block(cue: Cue, point: str, text: Callable[[Cue], str]) -> str:
-    return f"{clock(cue.start, point)} --> {clock(cue.end, point)}\n{text(cue)}\n\n"
+def text_lines(text: str, separator: str = "\n") -> str:
+    return separator.join(clean_lines(_LINE_BREAK.split(text)))
 
 
-def srt_text(cue: Cue) -> str:
-    text = "\n".join(clean_lines(_LINE_BREAK.split(cue.text.replace("-->", "→"))))
-    return speaker_prefix(cue) + text
+def speaker_prefix(cue: Cue) -> str:
+    return f"{cue.speaker}: " if cue.speaker else ""
 
 
-def vtt_text(cue: Cue) -> str:
-    text = "\n".join(clean_lines(_LINE_BREAK.split(html.escape(cue.text, quote=False))))
-    if not cue.speaker:
-        return text
-    return f"<v {html.escape(cue.speaker, quote=False)}>{text}"
+def vtt_voice(cue: Cue) -> str:
+    return f"<v {html.escape(cue.speaker, quote=False)}>" if cue.speaker else ""
 
 
 def _segment(cue: Cue, timestamps: bool) -> dict[str, Any]:
-    segment: dict[str, Any] = {}
-    if timestamps:
-        segment |= {"start": cue.start, "end": cue.end}
+    segment: dict[str, Any] = {"start": cue.start, "end": cue.end} if timestamps else {}
     segment["text"] = cue.text
     if cue.speaker:
         segment["speaker"] = cue.speaker
     return segment
-
-
-def plain_line(cue: Cue, timestamps: bool) -> str:
-    line = speaker_prefix(cue) + " ".join(clean_lines(_LINE_BREAK.split(cue.text)))
-    if timestamps:
-        line = f"[{clock(cue.start)[:8]}] {line}"
-    return line
-
-
-def speaker_prefix(cue: Cue) -> str:
-    if not cue.speaker:
-        return ""
-    return f"{cue.speaker}: "

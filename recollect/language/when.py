@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 from itertools import chain, count
@@ -57,21 +57,10 @@ from recollect.language.periods import (
 )
 from recollect.language.text import tokens
 
-MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+MONTHS = tuple(
+    "january february march april may june july august september october november december".split()
 )
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
 _LATE = datetime(2999, 1, 1, tzinfo=UTC)  # no period is in its future
 _ENGLISH_TOO = {*MONTHS, *(month[:3] for month in MONTHS), "sept", "mars", "mayo", "marco"}
 # 3. August, 3 de mayo, en mars 2025: certainly a month, although "mars" may be something else.
@@ -154,34 +143,31 @@ def date_words(moment: datetime) -> str:
 def languages_of_dates(text: str) -> list[Language]:
     """The languages in which a text may name a time.
 
-    That is its own, and those of the names of months in it: "Juni 2025" has no other words.
+    That is its own, and those of the names of months in it, if these are certainly no English
+    words: "Juni 2025" has no other words.
     """
     language = language_of(text)
     if language.unspaced:
         return [language]
     languages = [language]
-    for name in names_of_months(text):
-        languages += foreign_months().get(name, ())
+    words = tokens(text)
+    foreign = foreign_months()
+    if not foreign.keys().isdisjoint(words):
+        plain = plain_text(text)
+        certain = {*_DAY_OF_MONTH.findall(plain), *_MONTH_OF_YEAR.findall(plain)}
+        for word in words:
+            if word in certain or word not in _ENGLISH_TOO:
+                languages += foreign.get(word, ())
     return list(dict.fromkeys(languages))
-
-
-def names_of_months(text: str) -> Iterable[str]:
-    """The words of a text that are certainly no English words if they are names of months."""
-    plain = plain_text(text)
-    certain = {*_DAY_OF_MONTH.findall(plain), *_MONTH_OF_YEAR.findall(plain)}
-    return [word for word in tokens(text) if word in certain or word not in _ENGLISH_TOO]
 
 
 @cache
 def foreign_months() -> dict[str, list[Language]]:
     """The languages, other than English, that have these names of months."""
     languages: dict[str, list[Language]] = {}
-    for language in LATIN:
-        if language is not ENGLISH:
-            for name in {
-                part for names in language.times.months for part in tokens(" ".join(names))
-            }:
-                languages.setdefault(name, []).append(language)
+    for language in LATIN[1:]:
+        for name in set(tokens(" ".join(chain.from_iterable(language.times.months)))):
+            languages.setdefault(name, []).append(language)
     return languages
 
 
@@ -294,9 +280,11 @@ def encode_word(text: str, language: Language) -> str:
     word = plain_text(text).removesuffix("'s")
     code = _codes(language).get(word)
     if code is not None:
-        if code[0] == "M" and language is ENGLISH:
-            return month_letter(text, word) + code[1:]
-        return code
+        is_capitalized = text[0].isupper() and text[1:].islower()
+        if code[0] != "M" or language is not ENGLISH or is_capitalized:
+            return code
+        letter = "P" if word in _AMBIGUOUS_MONTHS else "M" if word in MONTHS else "Q"
+        return letter + code[1:]
     if _YEAR_NUMBER.fullmatch(word):
         return "Y" + word
     if language is not ENGLISH:
@@ -324,36 +312,17 @@ def _codes(language: Language) -> dict[str, str]:
     return codes
 
 
-def month_letter(text: str, word: str) -> str:
-    """How certain it is that an English word is a month."""
-    is_capitalized = text[0].isupper() and text[1:].islower()
-    if is_capitalized:
-        return "M"
-    if word in _AMBIGUOUS_MONTHS:
-        return "P"
-    if word in MONTHS:
-        return "M"
-    return "Q"
-
-
 def separator(previous_word: str, gap: str, language: Language) -> str:
+    """What stands for the characters between two words."""
     if language.unspaced:
         return ""
     gap = gap.strip()
-    if not gap or (gap == "." and has_full_stop(previous_word, language)):
+    if gap == "." and previous_word.isdigit() and "." in language.times.ordinals:
         return " "
-    if gap == "-":
-        return " - "
-    return " , "
-
-
-def has_full_stop(word: str, language: Language) -> bool:
-    """Whether a full stop after this word does not end the sentence."""
-    if word.isdigit():
-        return "." in language.times.ordinals
-    plain = plain_text(word)
-    is_full_name = any(plain == plain_text(names[0]) for names in language.times.months)
-    return _codes(language).get(plain, "").startswith("M") and not is_full_name
+    if gap == "." and _codes(language).get(plain_text(previous_word), "").startswith("M"):
+        full_names = {plain_text(names[0]) for names in language.times.months}
+        return " , " if plain_text(previous_word) in full_names else " "
+    return {"": " ", "-": " - "}.get(gap, " , ")
 
 
 # -- translation ---
@@ -364,64 +333,73 @@ _PLACEHOLDER = re.compile("{([a-z]+[0-9]?)}")
 def translated_rules(language: Language) -> Rules:
     """The rules of a language. Longer adverbs come first."""
     times = language.times
-    groups = placeholders(language)
-    rules = []
-    for pattern, english in times.rules:
-        if not language.unspaced:
-            pattern = plain_text(pattern)
-        rules.append((expand_placeholders(pattern, groups), english))
-    moments = sorted(times.moments, key=len, reverse=True)
-    rules += [
-        (re.escape(EncodedText(words, language).text), times.moments[words]) for words in moments
-    ]
-    if language.unspaced:
-        return [(re.compile(pattern), translated(english, language)) for pattern, english in rules]
-    return [(compile_rule(pattern), translated(english, language)) for pattern, english in rules]
-
-
-def placeholders(language: Language) -> dict[str, str]:
-    """The pattern of each placeholder."""
-    if not language.unspaced:
-        return {
-            "count": "[0-9]{1,3}|N[0-9]+",
-            "one": "N1",
-            "unit": "U[a-z]+",
-            "week": "Uweek",
-            "day": "O?[0-9]{1,2}",
-            "month": "M[0-9]+",
-            "weekday": WEEKDAY,
-            "season": SEASON,
-            "year": YEAR,
-        }
-    times = language.times
-    number = any_of(*chain.from_iterable(times.numbers))
-    return {
-        "count": f"[0-9]{{1,3}}|{number}",
-        "unit": any_of(*times.units),
-        "day": f"[0-9]{{1,2}}|{number}",
-        "month": f"(?<![0-9])(?:1[0-2]|[1-9])|{number}",
-        "weekday": any_of(*chain.from_iterable(times.weekdays)),
-        "season": any_of(*times.seasons),
-        "year": "(?<![0-9])(?:19|20)[0-9]{2}",
-    }
-
-
-def expand_placeholders(pattern: str, groups: Mapping[str, str]) -> str:
-    """The pattern with a group for each placeholder. A name can occur more than once."""
+    values = placeholders(language)
     numbers = count()
 
     def group(match: re.Match[str]) -> str:
-        name = match[1]
-        return f"(?P<{name}_{next(numbers)}>{groups[name.rstrip('2')]})"
+        """A group for a placeholder, which can occur more than once."""
+        return f"(?P<{match[1]}_{next(numbers)}>{values[match[1].rstrip('2')][0]})"
 
-    return _PLACEHOLDER.sub(group, pattern)
+    rules = []
+    for pattern, english in times.rules:
+        plain = pattern if language.unspaced else plain_text(pattern)
+        rules.append((_PLACEHOLDER.sub(group, plain), english))
+    rules += [
+        (re.escape(EncodedText(words, language).text), times.moments[words])
+        for words in sorted(times.moments, key=len, reverse=True)
+    ]
+    compile_pattern = re.compile if language.unspaced else compile_rule
+    return [(compile_pattern(pattern), translated(english, values)) for pattern, english in rules]
 
 
-def translated(english: str, language: Language) -> Meaning:
-    """The meaning of a rule with this translation."""
+Placeholders = Mapping[str, tuple[str, Mapping[str, str]]]
+
+
+def placeholders(language: Language) -> Placeholders:
+    """The pattern of each placeholder, and the codes of what matches it in the English rules."""
+    times = language.times
+    if not language.unspaced:
+        units = {f"U{unit}": unit for unit in times.units.values()}
+        return {
+            "count": ("[0-9]{1,3}|N[0-9]+", {}),
+            "one": ("N1", {}),
+            "unit": ("U[a-z]+", units),
+            "week": ("Uweek", units),
+            "day": ("O?[0-9]{1,2}", {}),
+            "month": ("M[0-9]+", {}),
+            "weekday": (WEEKDAY, {}),
+            "season": (SEASON, {}),
+            "year": (YEAR, {}),
+        }
+    # A name can have several meanings (日, 일).
+    numbers = {name: str(n) for n, names in enumerate(times.numbers, 1) for name in names}
+    digits = {str(n): str(n) for n in range(1000)}
+    weekdays = {name: f"W{n}" for n, names in enumerate(times.weekdays) for name in names}
+    seasons = {name: f"S{SEASONS[season]}" for name, season in times.seasons.items()}
+    months = {name: f"M{n}" for name, n in (numbers | digits).items()}
+    number = any_of(*numbers)
+    return {
+        "count": (f"[0-9]{{1,3}}|{number}", {name: f"N{n}" for name, n in numbers.items()}),
+        "unit": (any_of(*times.units), times.units),
+        "day": (f"[0-9]{{1,2}}|{number}", numbers),
+        "month": (f"(?<![0-9])(?:1[0-2]|[1-9])|{number}", months),
+        "weekday": (any_of(*weekdays), weekdays),
+        "season": (any_of(*seasons), seasons),
+        "year": ("(?<![0-9])(?:19|20)[0-9]{2}", {f"{y}": f"Y{y}" for y in range(1900, 2100)}),
+    }
+
+
+def translated(english: str, values: Placeholders) -> Meaning:
+    """The meaning of a rule with this translation. Placeholders that did not match are left out."""
 
     def meaning(calendar: Calendar, match: re.Match[str]) -> Span:
-        text = translate(english, match, language)
+        codes = {}
+        for group, value in match.groupdict().items():
+            if value is not None:
+                name = group.partition("_")[0]
+                codes[name] = values[name.rstrip("2")][1].get(value, value)
+        text = _PLACEHOLDER.sub(lambda placeholder: codes.get(placeholder[1], ""), english)
+        text = " ".join(text.split())
         for rule, english_meaning in english_rules():
             english_match = rule.fullmatch(text)
             if english_match is not None:
@@ -429,46 +407,3 @@ def translated(english: str, language: Language) -> Meaning:
         raise ValueError(f"There is no rule for `{text}`.")
 
     return meaning
-
-
-def translate(english: str, match: re.Match[str], language: Language) -> str:
-    """Fill the placeholders of the translation. Those that did not match are left out."""
-    values = {}
-    for group, value in match.groupdict().items():
-        if value is not None:
-            name = group.partition("_")[0]
-            values[name] = encode_value(name, value, language)
-    text = _PLACEHOLDER.sub(lambda placeholder: values.get(placeholder[1], ""), english)
-    return " ".join(text.split())
-
-
-def encode_value(name: str, value: str, language: Language) -> str:
-    """The value of a placeholder as the English rules see it."""
-    code = value.removeprefix("U")
-    if not language.unspaced:
-        return code
-    code = unspaced_codes(language)[name].get(value, value)
-    if name == "month":
-        return "M" + code.removeprefix("N")
-    if name == "day":
-        return code.removeprefix("N")
-    if name == "year":
-        return "Y" + code
-    return code
-
-
-@cache
-def unspaced_codes(language: Language) -> dict[str, dict[str, str]]:
-    """The codes of the values of each placeholder. A name can have several meanings (日, 일)."""
-    times = language.times
-    numbers = {n: f"N{i}" for i, names in enumerate(times.numbers, 1) for n in names}
-    weekdays = {n: f"W{i}" for i, names in enumerate(times.weekdays) for n in names}
-    return {
-        "count": numbers,
-        "day": numbers,
-        "month": numbers,
-        "year": {},
-        "unit": dict(times.units),
-        "weekday": weekdays,
-        "season": {name: f"S{SEASONS[season]}" for name, season in times.seasons.items()},
-    }
