@@ -9,6 +9,7 @@ of its words, one of which is not also English or a name, or a single word that 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 
@@ -34,7 +35,6 @@ _SCRIPTS = (
     ("[\u3400-\u4dbf\u4e00-\u9fff]", CHINESE),
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
-_JOINER = re.compile("['-]")
 _MOST_WORDS = 40
 _LETTER_WEIGHT = 0.25
 # How many words of a language are enough if each of them is English or a name as well.
@@ -49,28 +49,29 @@ _GERMAN_AFTER_OPENING = frozenset(["er", "im"])
 def language_of(text: str) -> Language:
     """The language of a query; English if it is undecided."""
     words = _words(text)
-    scores = _scores(words)
+    languages_by_word = _languages_by_word()
+    languages_of = {word: languages_by_word.get(word, ()) for word in words}
+    if words and words[0] == _GERMAN_OPENING:
+        languages_of |= dict.fromkeys(_GERMAN_AFTER_OPENING.intersection(words), (GERMAN,))
+    scores: dict[Language, float] = {}
+    for word in words:
+        for language in languages_of[word]:
+            scores[language] = scores.get(language, 0.0) + 1 / len(languages_of[word])
     if not scores:
         return unspaced_language(text) or ENGLISH
-    for letter in set(fold(text)):
-        for language in languages_by_letter().get(letter, ()):
-            if language in scores:
-                scores[language] += _LETTER_WEIGHT
+    letters = {fold(letter) for letter in text if not letter.isascii()}
+    for language in scores:
+        scores[language] += _LETTER_WEIGHT * len(letters.intersection(letters_of(language)))
     best_score = max(scores.values())
     best, *others = [language for language, score in scores.items() if score == best_score]
-    if others or not is_certain(best, words):
-        return ENGLISH
-    return best
+    return ENGLISH if others or not is_certain(best, languages_of, words[0]) else best
 
 
 def unspaced_language(text: str) -> Language | None:
     """The language of the parts of a text that are in Chinese, Japanese or Korean script."""
     if text.isascii():
         return None
-    for script, language in _SCRIPTS:
-        if re.search(script, text):
-            return language
-    return None
+    return next((language for script, language in _SCRIPTS if re.search(script, text)), None)
 
 
 def _words(text: str) -> list[str]:
@@ -82,49 +83,30 @@ def _words(text: str) -> list[str]:
     is_upper_case = plain.upper() == plain
     words = []
     for word in _WORD.findall(plain)[:_MOST_WORDS]:
-        if len(word) > 1 and word.isupper() and not is_upper_case:
-            continue
-        word = fold(word)
-        words.append(word)
-        if "'" in word or "-" in word:
-            words += _JOINER.split(word)
+        if is_upper_case or len(word) == 1 or not word.isupper():
+            word = fold(word)
+            words.append(word)
+            if "'" in word or "-" in word:
+                words += word.replace("-", "'").split("'")
     return words
 
 
-def languages_of_words(words: list[str]) -> dict[str, tuple[Language, ...]]:
-    """The languages that have each word, where the first one can decide."""
-    languages_by_word = _languages_by_word()
-    languages = {word: languages_by_word.get(word, ()) for word in words}
-    if words and words[0] == _GERMAN_OPENING:
-        languages |= dict.fromkeys(_GERMAN_AFTER_OPENING.intersection(words), (GERMAN,))
-    return languages
+def is_certain(
+    language: Language, languages_of: Mapping[str, Sequence[Language]], first: str
+) -> bool:
+    """Whether the words of a language are enough to take a query as that language.
 
-
-def _scores(words: list[str]) -> dict[Language, float]:
-    languages_of = languages_of_words(words)
-    scores: dict[Language, float] = {}
-    for word in words:
-        languages = languages_of[word]
-        for language in languages:
-            scores[language] = scores.get(language, 0.0) + 1 / len(languages)
-    return scores
-
-
-def is_certain(language: Language, words: list[str]) -> bool:
-    """Whether the words of a language are enough to take a query as that language."""
-    languages_of = languages_of_words(words)
-    evidence = [word for word in words if language in languages_of[word]]
-    foreign = [
-        word for word in evidence if word not in english_too() and ENGLISH not in languages_of[word]
-    ]
-    opens_question = words[0] in language.opening_words and words[0] in evidence
+    `languages_of` has the languages of each word; `first` is the first one.
+    """
+    evidence = [word for word, languages in languages_of.items() if language in languages]
+    english = [word for word, languages in languages_of.items() if ENGLISH in languages]
+    foreign = [word for word in evidence if word not in english_too() and word not in english]
+    opens_question = first in language.opening_words and first in evidence
     if foreign:
         return opens_question or len(evidence) > 1 or foreign[0] in moments(language)
-    if any(ENGLISH in languages_of[word] for word in words):
+    if english:
         return opens_question and len(evidence) >= _ENOUGH_AMONG_ENGLISH
-    if opens_question:
-        return len(evidence) > 1
-    return len(evidence) >= _ENOUGH_WITHOUT_QUESTION
+    return len(evidence) >= (2 if opens_question else _ENOUGH_WITHOUT_QUESTION)
 
 
 @cache
@@ -145,12 +127,8 @@ def _languages_by_word() -> dict[str, tuple[Language, ...]]:
 
 
 @cache
-def languages_by_letter() -> dict[str, tuple[Language, ...]]:
-    table: dict[str, tuple[Language, ...]] = {}
-    for language in LATIN:
-        for letter in language.fields.text("letters"):
-            table[letter] = (*table.get(letter, ()), language)
-    return table
+def letters_of(language: Language) -> frozenset[str]:
+    return frozenset(language.fields.text("letters"))
 
 
 def telling_words(language: Language) -> set[str]:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
+from os.path import commonprefix
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -79,9 +80,12 @@ def related_words(word: str, language: Language) -> tuple[set[str], set[str]]:
     base = base_of_inflected(word, _stem(base, language), language) or base
     words = {word, base, *language.irregular_forms_of.get(base, ())}
     roots = {each: _stem(each, language) for each in words}
-    prefixes = {common_prefix(each, root) for each, root in roots.items()}
-    for root in set(roots.values()):
-        prefixes |= _spellings(root, language)
+    prefixes = {commonprefix(pair) for pair in roots.items()}  # noqa: RUF071 (not of paths)
+    for root in set(roots.values()):  # huis and huiz for the stem of huizen
+        spellings = {root}
+        for pattern, replacement in language.fields.pairs("stem_spellings"):
+            spellings |= {re.sub(pattern, replacement, each) for each in spellings}
+        prefixes |= spellings
     return words, {prefix for prefix in prefixes if len(prefix) >= _MIN_PREFIX_CHARACTERS}
 
 
@@ -124,23 +128,6 @@ def base_of_inflected(word: str, root: str, language: Language) -> str | None:
     if word.removeprefix(root) not in language.fields.words("irregular_endings"):  # ginger
         return None
     return language.base_forms[root]
-
-
-def _spellings(root: str, language: Language) -> set[str]:
-    """How words with a stem can begin: huis and huiz for the stem of huizen."""
-    spellings = {root}
-    for pattern, replacement in language.fields.pairs("stem_spellings"):
-        spellings |= {re.sub(pattern, replacement, each) for each in spellings}
-    return spellings
-
-
-def common_prefix(first: str, second: str) -> str:
-    length = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
-            break
-        length += 1
-    return first[:length]
 
 
 def _stem(word: str, language: Language) -> str:
@@ -201,17 +188,12 @@ def is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> bo
     if len(text) > 1 and text.isupper() and not query_is_upper_case:  # IT, US, WHO
         return False
     bare = bare_word(text)
-    if bare in language.stop_words:
-        return True
     parts = language.joined_parts(bare)
-    if len(parts) > 1:
-        return all(part in language.stop_words for part in parts)
-    head, _, tail = bare.partition("'")
-    if tail not in _CONTRACTIONS:
-        return False
-    if tail == "t" and head.removesuffix("n") in language.stop_words:  # "isn't"
+    if bare in language.stop_words or language.stop_words.issuperset(parts):
         return True
-    return head in language.stop_words
+    head, _, tail = bare.partition("'")
+    heads = {head, head.removesuffix("n") if tail == "t" else head}  # can't, isn't
+    return tail in _CONTRACTIONS and not heads.isdisjoint(language.stop_words)
 
 
 def without_joined_words(word: Word, language: Language) -> Word:
@@ -264,25 +246,18 @@ def may_be_misspelled(word: str) -> bool:
 def neighbours(word: str) -> set[str]:
     """All words that differ from this one by one letter added, removed, replaced or swapped.
 
-    Also those in which another letter is doubled.
+    Also those in which one letter is doubled and another one is not.
     """
     words: set[str] = set()
     for index in range(len(word) + 1):
         head, tail = word[:index], word[index:]
         words |= {head + letter + tail for letter in ascii_lowercase}
-        if tail:
-            words.add(head + tail[1:])
-            words |= {head + letter + tail[1:] for letter in ascii_lowercase}
-        if len(tail) > 1:
-            words.add(head + tail[1] + tail[0] + tail[2:])
-            if tail[0] == tail[1]:
-                words |= doubled(head + tail[1:])
+        words |= {head + letter + tail[1:] for letter in ascii_lowercase if tail}
+        words |= {head + tail[1:], head + tail[1:2] + tail[:1] + tail[2:]}
+        if tail[:1] == tail[1:2]:
+            single = head + tail[1:]
+            words |= {single[: place + 1] + single[place:] for place in range(len(single))}
     return words - {word}
-
-
-def doubled(word: str) -> set[str]:
-    """The words in which one letter of this one is doubled."""
-    return {word[: index + 1] + word[index:] for index in range(len(word))}
 
 
 def closest(name: str, names: Iterable[str]) -> list[str]:

@@ -26,17 +26,19 @@ _MOST_WORDS_OF_QUESTION = 60
 _QUESTION_MARKS = ("?", "？", "؟")
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=\S)")
 # A whole number with a unit or an ordinal, such as 9am, 2nd, 10k or 50%.
-_AMOUNT = re.compile(r"[$€£]?\d+(?:st|nd|rd|th|am|pm|k|m|s|x|h|min|kg|km|gb|mb|%)?")
-_HAS_DIGIT_AND_MORE = re.compile(r"(?=.*\d)(?=.*[^\W\d_]|.*\d[-._/:#]\d).{3,}")
+_AMOUNT = re.compile(r"[$€£]?\d{1,4}(?:st|nd|rd|th|am|pm|k|m|s|x|h|min|kg|km|gb|mb|%)?")
+_IDENTIFIER = re.compile(
+    r"""(?=.*\d)(?=.*[^\W\d_]|.*\d[-._/:#]\d).{3,}    # digits and more
+    |[a-z]+(?:[A-Z][a-z0-9]+){2,}                      # camel case, not iPhone or YouTube
+    |--[A-Za-z][\w-]*(?:=.*)?                          # an option of a command
+    |[$€£]?(?:\d{5,}|\d{1,3}(?:,\d{3})+(?:\.\d+)?)     # 12345 or 1,249.50
+    """,
+    re.VERBOSE,
+)
 _JOINED = re.compile(r"[^\W_](?:_|/|\\|::|\.|@|#|&)[^\W_]")
 _INITIALS = re.compile(r"[A-Z](?:\.[A-Z])+|[A-Za-z](?:/[A-Za-z])+")  # U.S, A/B, i/o
 # In capitals only at the beginning of a sentence, or in times; or short for words.
-_ABBREVIATIONS = frozenset(
-    ("A.M", "P.M", "E.G", "I.E", "P.S", "A.K.A", "Z.B", "D.H", "W/O", "B/C", "C/O")
-)
-_LONG_OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?")  # of a command
-_CAMEL_CASE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]+){2,}")  # not iPhone or YouTube
-_LONG_NUMBER = re.compile(r"[$€£]?(?:\d{5,}|\d{1,3}(?:,\d{3})+(?:\.\d+)?)")  # 12345 or 1,249.50
+_ABBREVIATIONS = frozenset("A.M P.M E.G I.E P.S A.K.A Z.B D.H W/O B/C C/O".split())
 _CONTRACTION = re.compile(r"[^\W\d_]+['’][^\W\d_]+")
 
 
@@ -77,15 +79,16 @@ def is_identifier(word: str) -> bool:
     parts = tokens(bare)
     if not parts or any(map(is_unspaced, parts)):
         return False
-    if _AMOUNT.fullmatch(bare.lower()) and not _LONG_NUMBER.fullmatch(bare):
+    if _AMOUNT.fullmatch(bare.lower()) or _CONTRACTION.fullmatch(bare):
         return False
-    if _CONTRACTION.fullmatch(bare):
+    if _IDENTIFIER.fullmatch(bare):
+        return True
+    if not _JOINED.search(bare):
         return False
-    if _HAS_DIGIT_AND_MORE.fullmatch(bare) or _LONG_NUMBER.fullmatch(bare):
+    # Not and/or, his/her or e.g., but names such as AT&T, U.S. or A/B.
+    if "&" in bare or (_INITIALS.fullmatch(bare) and bare.upper() not in _ABBREVIATIONS):
         return True
-    if _CAMEL_CASE.fullmatch(bare) or _LONG_OPTION.fullmatch(bare):
-        return True
-    return bool(_JOINED.search(bare)) and not joins_function_words(bare)
+    return not all(part in ENGLISH.stop_words or len(part) == 1 for part in parts)
 
 
 def is_asking(text: str, words: list[str]) -> bool:
@@ -117,14 +120,6 @@ def is_sentence(text: str, words: list[str]) -> bool:
         return False
     function_words = sum(word in language.stop_words for word in bare)
     return len(words) > MOST_KEYWORDS or 2 * function_words > len(words)
-
-
-def joins_function_words(text: str) -> bool:
-    """Whether it is like and/or, his/her or e.g., but not a name such as AT&T, U.S. or A/B."""
-    if "&" in text or (_INITIALS.fullmatch(text) and text.upper() not in _ABBREVIATIONS):
-        return False
-    parts = tokens(text)
-    return all(part in ENGLISH.stop_words or len(part) == 1 for part in parts)
 
 
 # -- addressee ---

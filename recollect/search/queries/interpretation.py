@@ -16,7 +16,7 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.index.meaning import Meaning
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify, is_statement
 from recollect.language.queries.query import Query
-from recollect.language.queries.query_tree import And, Node, Word
+from recollect.language.queries.query_tree import Node, Word, all_of
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, SearchOptions
@@ -152,10 +152,9 @@ def interpret(
     """
     terms, corrections = corrected_terms(query, store, filters, meaning, options)
     intent = classify(query.rest) if query.plain else KEYWORDS
-    is_by_meaning_alone = options.mode == "vector" and query.plain
     ranking_query = RankingQuery(
         query.rest,
-        () if is_by_meaning_alone else terms,
+        () if options.mode == "vector" and query.plain else terms,
         options.now,
         windows(query.rest, options.now),
         intent=intent,
@@ -166,17 +165,14 @@ def interpret(
         meaning_of_query = query_meaning(query, terms, corrections, store, meaning)
     if options.mode == "vector":
         require_vector(meaning_of_query)
-    node: Node | None
-    if not query.plain:
-        node = query.node
-    elif options.mode == "vector" or not terms:
-        node = None
-    elif every_term:
-        node = _all_terms(own_terms(terms))
-    elif intent == IDENTIFIER:
-        node = identifier_node(terms)
-    else:
-        node = any_term(terms)
+    node = query.node
+    if query.plain:
+        if options.mode == "vector" or not terms:
+            node = None
+        elif every_term:
+            node = _all_terms(own_terms(terms))
+        else:
+            node = identifier_node(terms) if intent == IDENTIFIER else any_term(terms)
     return Interpretation(
         query, options, terms, corrections, node, ranking_query, meaning_of_query, every_term
     )
@@ -197,10 +193,7 @@ def corrected_terms(
 
 
 def _all_terms(terms: Sequence[Term]) -> Node:
-    nodes = tuple(term.node for term in terms)
-    if len(nodes) == 1:
-        return nodes[0]
-    return And(nodes)
+    return all_of([term.node for term in terms])
 
 
 def typed_phrase(
@@ -210,19 +203,15 @@ def typed_phrase(
 
     A question has none: a message that repeats it does not answer it.
     """
-    if options.mode == "vector":
-        return None
     text = query.pasted or query.rest
-    fewest = _MIN_STATEMENT
-    if intent == KEYWORDS and not query.pasted:
-        fewest = 2
-    elif not is_statement(text):
-        return None
+    are_keywords = intent == KEYWORDS and not query.pasted
     typed_words = tokens(text[:_MAX_PHRASE_CHARACTERS])[:_MAX_PHRASE]
-    if len(typed_words) < fewest:
+    if options.mode == "vector" or len(typed_words) < (2 if are_keywords else _MIN_STATEMENT):
         return None
-    text = " ".join([corrections.get(word, word) for word in typed_words])
-    return Term((tuple(text.split()),), prefix=options.typing)
+    if not are_keywords and not is_statement(text):
+        return None
+    words = " ".join([corrections.get(word, word) for word in typed_words])
+    return Term((tuple(words.split()),), prefix=options.typing)
 
 
 # -- the meaning of a query ---
@@ -238,15 +227,19 @@ def query_meaning(
     """The meaning of a query. If the model fails, `problem` says why."""
     own = own_terms(terms)
     if not query.plain:
-        text = " ".join(term.name for term in own) or query.rest
-        return embed(text, store, meaning)
+        return embed(" ".join(term.name for term in own) or query.rest, store, meaning)
     with_meaning = [term for term in own if has_meaning(term, meaning)]
     meaningless = {term.name for term in own if term not in with_meaning}
-    known_weight = sum(term.weight for term in with_meaning)
     text = query.rest
     if classify(text) == KEYWORDS:
         text = text.rstrip(_ENDS)
-    result = embed(text_to_embed(text, meaningless, corrections), store, meaning)
+    if meaningless or corrections:
+        # Without words that have no meaning. If none has one, it is no evidence anyway.
+        names = [(word, form_name(tokens(word))) for word in text.split()]
+        words = [corrections.get(n, word) for word, n in names if n not in meaningless]
+        text = " ".join(words) or text
+    result = embed(text, store, meaning)
+    known_weight = sum(term.weight for term in with_meaning)
     return result._replace(
         is_known=not terms or bool(with_meaning),
         is_mostly_known=2 * known_weight >= sum(term.weight for term in own),
@@ -261,29 +254,11 @@ def require_vector(meaning: QueryMeaning) -> None:
 
 
 def has_meaning(term: Term, meaning: Meaning) -> bool:
-    if term.frequency:
-        return True
-    if term.name.isdigit():  # its neighbours are other numbers
-        return False
+    """The neighbours of a number are other numbers, and characters are fragments of words."""
     words = [word for form in term.forms for word in form]
-    if any(map(is_unspaced, words)):  # characters are fragments of words
-        return False
+    if term.frequency or term.name.isdigit() or any(map(is_unspaced, words)):
+        return bool(term.frequency)
     return all(map(meaning.knows, words))
-
-
-def text_to_embed(text: str, meaningless: set[str], corrections: Mapping[str, str]) -> str:
-    """The query with its corrections and without words that have no meaning.
-
-    If no word has a meaning, the whole query; then its neighbours are not evidence.
-    """
-    if not meaningless and not corrections:
-        return text
-    words = []
-    for word in text.split():
-        name = form_name(tokens(word))
-        if name not in meaningless:
-            words.append(corrections.get(name, word))
-    return " ".join(words) or text
 
 
 def embed(text: str, store: Store, meaning: Meaning) -> QueryMeaning:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import groupby, pairwise
-from typing import NamedTuple
 
 from recollect.language.detection import language_of
 from recollect.language.queries.intent import is_identifier
@@ -33,7 +32,6 @@ _LONGEST_WORD = 100
 _IDENTIFIER_BONUS = 2.0
 _NUMBER_BONUS = -2.0
 _SEPARATORS = re.compile(r"[\s\"'`“”‘’,;()\[\]{}<>=|]+")
-_PATH_SEPARATORS = re.compile(r"[/\\]+")
 _EDGES = ".:!?…¿¡*~^-"
 # Hexadecimal numbers, base64 and the like. Their beginning is enough to find them.
 _DATA_CHARACTER = "[A-Za-z0-9+/=_-]"
@@ -48,15 +46,28 @@ def parse_any_length(text: str, store: Store) -> Query:
     try:
         return parse_query(text)
     except QueryTooLong:
-        text = shorten_data(text)
+        text = _DATA.sub(r"\1", text)
         check_size(text, LIMITS.long_query_bytes)
         words = distinctive_words(text, store)
-        if not words:
-            beginning = beginning_of_word(text)
-            if beginning is None:
-                raise
-            return query_for_beginning(text, beginning)
-        return query_for_words(text, words)
+        query = Query(text, None, Fields(), plain=True, literal=False, rest=" ".join(words))
+        if words:
+            node = all_of(list(map(Word, words)))
+            names = ", ".join(words[:_NAMED_IN_NOTE])
+            if len(words) > _NAMED_IN_NOTE:
+                names += f" and {len(words) - _NAMED_IN_NOTE} more"
+            count = f"{len(words)} most distinctive words" if words[1:] else "most distinctive word"
+            note = f"The query is long. Searched for its {count}: {names}."
+            return query._replace(node=node, note=note, pasted=text)
+        # One word may be too long to be searched for as a whole.
+        long_word = next((word for word in tokens(fold(text)) if len(word) > _LONGEST_WORD), None)
+        if long_word is None:
+            raise
+        beginning = long_word[:_LONGEST_WORD]
+        note = (
+            f"The query is long. Searched for words with the same first {_LONGEST_WORD} characters."
+        )
+        node = Word(beginning, prefix=True)
+        return query._replace(node=node, plain=False, rest=beginning, note=note)
 
 
 def distinctive_words(text: str, store: Store) -> list[str]:
@@ -65,10 +76,9 @@ def distinctive_words(text: str, store: Store) -> list[str]:
     If it contains none of them, those that are probably the most distinctive.
     """
     candidates = likely_candidates(text)
-    best = rarest(candidates, store) or candidates
     words: list[str] = []
     parts_of_words: set[str] = set()
-    for word in best:
+    for word in rarest(candidates, store) or candidates:
         parts = tokens(fold(word))
         if not parts_of_words.issuperset(parts):
             words.append(word)
@@ -76,78 +86,29 @@ def distinctive_words(text: str, store: Store) -> list[str]:
     return words[:_MOST_WORDS]
 
 
-def shorten_data(text: str) -> str:
-    return _DATA.sub(r"\1", text)
-
-
-def beginning_of_word(text: str) -> str | None:
-    """The beginning of the first word that is too long to be searched for as a whole."""
-    for word in tokens(fold(text)):
-        if len(word) > _LONGEST_WORD:
-            return word[:_LONGEST_WORD]
-    return None
-
-
-def query_for_words(text: str, words: Sequence[str]) -> Query:
-    return Query(
-        text,
-        all_of(list(map(Word, words))),
-        Fields(),
-        plain=True,
-        literal=False,
-        rest=" ".join(words),
-        note=_note(words),
-        pasted=text,
-    )
-
-
-def query_for_beginning(text: str, beginning: str) -> Query:
-    note = f"The query is long. Searched for words with the same first {_LONGEST_WORD} characters."
-    node = Word(beginning, prefix=True)
-    return Query(text, node, Fields(), plain=False, literal=False, rest=beginning, note=note)
-
-
-def likely_candidates(text: str) -> Mapping[str, bool]:
+def likely_candidates(text: str) -> dict[str, bool]:
     """The words that are probably the most distinctive, and whether each is an identifier."""
-    candidates = _candidates(text)
-    words = sorted(candidates.words, key=len, reverse=True)
-    parts = sorted(candidates.parts, key=len, reverse=True)
-    # A text is about what it repeats: the error, not the frames of a deep stack.
-    repetitions = candidates.identifiers
-    identifiers = sorted(repetitions, key=lambda name: (repetitions[name], len(name)), reverse=True)
-    most_identifiers = _MOST_CANDIDATES - min(len(words), _MIN_PLAIN_WORDS)
-    likely = dict.fromkeys(identifiers[:most_identifiers], True)
-    for word in (*words, *parts):
-        if len(likely) < _MOST_CANDIDATES:
-            likely.setdefault(word, False)
-    return likely
-
-
-class _Candidates(NamedTuple):
-    """Words that could be distinctive, each once."""
-
-    identifiers: Counter[str]
-    """Each with the number of times that it occurs."""
-    words: dict[str, None]
-    parts: dict[str, None]
-    """Words in identifiers and in encoded data."""
-
-
-def _candidates(text: str) -> _Candidates:
     stop_words = language_of(text[:_CHARACTERS_FOR_LANGUAGE]).stop_words
-    candidates = _Candidates(Counter(), {}, {})
+    identifiers: Counter[str] = Counter()
+    words: dict[str, None] = {}
+    parts: dict[str, None] = {}
+    """Words in identifiers and in encoded data."""
     for piece, repetitions in Counter(_SEPARATORS.split(text)).items():
-        names = [name.strip(_EDGES) for name in (piece, *_PATH_SEPARATORS.split(piece))]
-        identifiers = [name for name in names if is_identifier(name[:_LONGEST_WORD])]
-        for name in identifiers:
+        names = [name.strip(_EDGES) for name in (piece, *piece.replace("\\", "/").split("/"))]
+        own = [name for name in names if is_identifier(name[:_LONGEST_WORD])]
+        for name in own:
             if len(name) <= _LONGEST_WORD:
-                candidates.identifiers[name] += repetitions
-        group = candidates.words
-        if identifiers:
-            group = candidates.parts
-        group.update(
-            dict.fromkeys(word for word in single_words(piece) if is_telling(word, stop_words))
-        )
+                identifiers[name] += repetitions
+        single = [word for word in single_words(piece) if is_telling(word, stop_words)]
+        (parts if own else words).update(dict.fromkeys(single))
+    # A text is about what it repeats: the error, not the frames of a deep stack.
+    likely = sorted(identifiers, key=lambda name: (identifiers[name], len(name)), reverse=True)
+    most = _MOST_CANDIDATES - min(len(words), _MIN_PLAIN_WORDS)
+    candidates = dict.fromkeys(likely[:most], True)
+    for group in (words, parts):
+        for word in sorted(group, key=len, reverse=True):
+            if len(candidates) < _MOST_CANDIDATES:
+                candidates.setdefault(word, False)
     return candidates
 
 
@@ -175,24 +136,7 @@ def rarest(candidates: Mapping[str, bool], store: Store) -> list[str]:
         frequencies, passages = store.frequencies([Word(word) for word in batch])
         for word, frequency in zip(batch, frequencies, strict=True):
             if frequency:
-                rarity = math.log((passages + 1) / frequency)
-                scores[word] = rarity + bonus(word, is_identifier=candidates[word])
+                bonus = _NUMBER_BONUS if word.isdecimal() else 0.0
+                bonus = _IDENTIFIER_BONUS if candidates[word] else bonus
+                scores[word] = math.log((passages + 1) / frequency) + bonus
     return sorted(scores, key=lambda word: -scores[word])
-
-
-def bonus(word: str, *, is_identifier: bool) -> float:
-    if is_identifier:
-        return _IDENTIFIER_BONUS
-    if word.isdecimal():
-        return _NUMBER_BONUS
-    return 0.0
-
-
-def _note(words: Sequence[str]) -> str:
-    if len(words) == 1:
-        return f"The query is long. Searched for its most distinctive word: {words[0]}."
-    names = ", ".join(words[:_NAMED_IN_NOTE])
-    more = len(words) - _NAMED_IN_NOTE
-    if more > 0:
-        names += f" and {more} more"
-    return f"The query is long. Searched for its {len(words)} most distinctive words: {names}."

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import cache
-from typing import NamedTuple
+from itertools import dropwhile, pairwise
 
 from recollect.errors import SearchTimeout
 from recollect.language.dates import formats_in, mentions_day, names_day
@@ -26,13 +27,14 @@ from recollect.language.languages import Language
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.queries.query import Mention, Query, literal_words, parse_query
 from recollect.language.queries.query_tokens import Token, query_tokens
-from recollect.language.queries.query_tree import And, Node, Or, Word
+from recollect.language.queries.query_tree import Node, Or, Word, all_of
 from recollect.language.text import has_token, tokens
 from recollect.language.when import Window, windows
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.query_filter import narrow_filter
 from recollect.store.base import Store
+from recollect.store.values import Candidate
 
 _WORD = re.compile(r"\w+")
 _LAST_MOMENT = timedelta(microseconds=1)
@@ -63,42 +65,32 @@ def resolve_ambiguity(query: Query, store: Store, filters: Sequence[Filter]) -> 
 # -- operators ---
 
 
-class _Exclusion(NamedTuple):
-    """An exclusion that may be text."""
-
-    text: str
-    """As typed, with the words around it."""
-    node: Node
-    """A query that messages with the text match, among others."""
-    pattern: re.Pattern[str]
-    """A pattern of the text itself."""
-
-
 def with_operators_as_text(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
     """The query. If messages contain its exclusions, all its operators are text."""
     if query.plain or query.node is None:
         return query
-    for exclusion in exclusions(list(query_tokens(query.rest, fields=True))):
-        if any(contain(exclusion, store, narrow_filter(f, query, store)) for f in filters):
-            note = f"Searched as text, because a message contains “{exclusion.text}”."
-            node = literal_words(query.rest)
-            return query._replace(node=node, plain=True, literal=True, note=note)
+    for text, node, pattern in exclusions(list(query_tokens(query.rest, fields=True))):
+        narrowed = [narrow_filter(filter, query, store) for filter in filters]
+        if any(re.search(pattern, m.content) for m in best_matches(node, store, narrowed)):
+            note = f"Searched as text, because a message contains “{text}”."
+            literal = literal_words(query.rest)
+            return query._replace(node=literal, plain=True, literal=True, note=note)
     return query
 
 
-def contain(exclusion: _Exclusion, store: Store, filter: Filter) -> bool:
-    """Whether one of the best matches contains the text."""
-    try:
-        keys = store.match(exclusion.node, filter, _MESSAGES)
-        messages = store.candidates(keys, filter)
-    except SearchTimeout:
-        return False
-    return any(exclusion.pattern.search(message.content) for message in messages)
+def best_matches(node: Node, store: Store, filters: Sequence[Filter]) -> Iterator[Candidate]:
+    """Some of the messages that match a query best."""
+    with suppress(SearchTimeout):
+        for filter in filters:
+            yield from store.candidates(store.match(node, filter, _MESSAGES), filter)
 
 
-def exclusions(all_tokens: Sequence[Token]) -> Iterator[_Exclusion]:
-    for number, token in enumerate(all_tokens[:-1]):
-        before, following = all_tokens[max(number - 1, 0) : number], all_tokens[number + 1]
+def exclusions(all_tokens: Sequence[Token]) -> Iterator[tuple[str, Node, str]]:
+    """The exclusions that may be text, as typed, with the words around them.
+
+    Each with a query that messages with the text match, among others, and a pattern of the text.
+    """
+    for number, (token, following) in enumerate(pairwise(all_tokens)):
         if following.kind != "word":
             continue
         if token.kind == "-":
@@ -106,18 +98,16 @@ def exclusions(all_tokens: Sequence[Token]) -> Iterator[_Exclusion]:
             # the beginning of a line, a minus may be a bullet.
             others = [*reversed(all_tokens[:number]), *all_tokens[number + 2 :]]
             words = [t.word for t in others if t.word is not None and has_token(t.word.text)]
-            node: Node = Word(following.text)
-            if words:
-                node = And((words[0], node))
+            node = all_of([*words[:1], Word(following.text)])
             pattern = rf"(?:\S[ \t]+|[`'\"(])-{re.escape(following.text)}(?!\w)"
-            yield _Exclusion(f"-{following.text}", node, re.compile(pattern))
+            yield f"-{following.text}", node, pattern
         elif token.kind == "NOT":
             # NOT and the words around it, in SQL: IF NOT EXISTS.
-            parts = [*(each for each in before if each.kind == "word"), token, following]
-            if any(part.text.isupper() for part in parts if part is not token):
-                text = "".join(part.text for part in parts).strip()
-                pattern = rf"(?<!\w){re.escape(text)}(?!\w)"
-                yield _Exclusion(text, Word(" ".join(tokens(text))), re.compile(pattern))
+            before = [t for t in all_tokens[max(number - 1, 0) : number] if t.kind == "word"]
+            if any(each.text.isupper() for each in (*before, following)):
+                text = "".join(each.text for each in (*before, token, following)).strip()
+                node = Word(" ".join(tokens(text)))
+                yield text, node, rf"(?<!\w){re.escape(text)}(?!\w)"
 
 
 # -- times ---
@@ -125,7 +115,8 @@ def exclusions(all_tokens: Sequence[Token]) -> Iterator[_Exclusion]:
 
 def as_period(query: Query, now: datetime) -> Query:
     """The query; with fields instead of words if it asks about nothing but a time."""
-    if not query.plain or query.note or not may_ask_for_time(query):
+    is_word = not query.language.unspaced and len(query.rest.split()) < 2
+    if not query.plain or query.note or (is_word and classify(query.rest) == KEYWORDS):
         return query
     periods = windows(query.rest, now)
     if len(periods) != 1 or has_topic(query, periods[0]):
@@ -156,17 +147,22 @@ def period_or_mention(query: Query, store: Store, filters: Sequence[Filter]) -> 
     mention = query.mention
     if mention is None:
         return query
-    if mention.day and is_day_mentioned(mention, mention.day, store, filters):
-        if has_messages(query, store, filters):
-            return mention.query._replace(note=note_on_day(mention.day))
-        return mention.query
-    if mention.is_identifier and is_mentioned(mention, store, filters):
-        return mention.query
-    if has_messages(query, store, filters):
+    is_written = has_messages(query, store, filters)
+    if mention.day is None and not mention.is_identifier:
+        is_meant = not is_written and is_mentioned(mention, store, filters)
+    else:
+        is_meant = is_mentioned(mention, store, filters) or (
+            mention.is_identifier and not is_written
+        )
+    if not is_meant:
         return query
-    if mention.is_identifier or is_mentioned(mention, store, filters):
-        return mention.query
-    return query
+    note = mention.query.note
+    if mention.day and is_written:
+        note = (
+            "These mention that day. For what was written then, use "
+            f"after:{mention.day} before:{mention.day}."
+        )
+    return mention.query._replace(note=note)
 
 
 def period_remark(
@@ -189,7 +185,9 @@ def period_remark(
 def _mention(query: Query, period: Window) -> Mention:
     """How messages mention the period of a query. A day is mentioned in many formats."""
     intent = classify(query.rest)
-    phrases = [without_leading_stop_words(tokens(period.words), query.language)]
+    stop_words = words_without_topic(query.language)
+    # Christmas, if the words are "at Christmas".
+    phrases = [tuple(dropwhile(stop_words.__contains__, tokens(period.words)))]
     day = period.start.date()
     is_named_day = is_day(period) and names_day(period.words, day)
     if is_named_day:
@@ -207,23 +205,6 @@ def _mention(query: Query, period: Window) -> Mention:
     if is_named_day and intent == KEYWORDS:
         return Mention(query, node, day=day)
     return Mention(query, node)
-
-
-def note_on_day(day: date) -> str:
-    return f"These mention that day. For what was written then, use after:{day} before:{day}."
-
-
-def without_leading_stop_words(words: Sequence[str], language: Language) -> tuple[str, ...]:
-    """Christmas, if the words are "at Christmas"."""
-    stop_words = words_without_topic(language)
-    start = next((n for n, word in enumerate(words) if word not in stop_words), 0)
-    return tuple(words[start:])
-
-
-def may_ask_for_time(query: Query) -> bool:
-    if classify(query.rest) == KEYWORDS:
-        return query.language.unspaced or len(query.rest.split()) > 1
-    return True
 
 
 def has_topic(query: Query, period: Window) -> bool:
@@ -249,25 +230,15 @@ def has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool
 
 
 def is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> bool:
-    try:
+    """Whether a message has the words for a time; for a day, one of the best matches."""
+    filters = [narrow_filter(filter, mention.query, store) for filter in filters]
+    if mention.day:
         return any(
-            store.has_match(mention.node, narrow_filter(f, mention.query, store)) for f in filters
+            mentions_day(f"{message.title}\n{message.content}", mention.day)
+            for message in best_matches(mention.node, store, filters)
         )
-    except SearchTimeout:
-        return False
-
-
-def is_day_mentioned(mention: Mention, day: date, store: Store, filters: Sequence[Filter]) -> bool:
-    """Whether one of the best matches mentions the day."""
-    try:
-        for filter in filters:
-            narrowed = narrow_filter(filter, mention.query, store)
-            keys = store.match(mention.node, narrowed, _MESSAGES)
-            for message in store.candidates(keys, narrowed):
-                if mentions_day(message.content, day) or mentions_day(message.title, day):
-                    return True
-    except SearchTimeout:
-        pass
+    with suppress(SearchTimeout):
+        return any(store.has_match(mention.node, filter) for filter in filters)
     return False
 
 

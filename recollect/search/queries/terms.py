@@ -57,10 +57,7 @@ class Term(NamedTuple):
 
     @property
     def name(self) -> str:
-        name = form_name(self.forms[0])
-        if self.prefix:
-            name += "*"
-        return name
+        return form_name(self.forms[0]) + "*" * self.prefix
 
     @property
     def is_phrase(self) -> bool:
@@ -74,9 +71,7 @@ class Term(NamedTuple):
     @property
     def node(self) -> Node:
         """A query for passages that contain the term."""
-        if len(self.forms) == 1:
-            return self.words[0]
-        return Or(tuple(self.words))
+        return Or(tuple(self.words)) if len(self.forms) > 1 else self.words[0]
 
 
 def own_terms(terms: Sequence[Term]) -> tuple[Term, ...]:
@@ -114,25 +109,15 @@ def identifier_node(terms: Sequence[Term]) -> Node:
 def term_shares(terms: Sequence[Term]) -> list[float]:
     """The share of each term in the query, by weight. Synonyms are not part of the query."""
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
-    shares = []
-    for term in terms:
-        share = term.weight / total
-        if term.weak:
-            share = 0.0
-        shares.append(share)
-    return shares
+    return [0.0 if term.weak else term.weight / total for term in terms]
 
 
 def evidence_shares(terms: Sequence[Term]) -> list[float]:
-    """The share of each term as evidence. See `term_shares`.
-
-    Here, the last part of a compound counts as if it were in the query.
-    """
-    shares = term_shares(terms)
+    """The same as evidence: the last part of a compound counts as if it were in the query."""
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     return [
         term.weight / WEAK / total if term.is_head else share
-        for term, share in zip(terms, shares, strict=True)
+        for term, share in zip(terms, term_shares(terms), strict=True)
     ]
 
 
