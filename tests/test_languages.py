@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime
 
 import pytest
 from texts import add_texts
@@ -12,14 +11,9 @@ from texts import add_texts
 import recollect
 from recollect import SearchOptions
 from recollect.language.detection import language_of, unspaced_language
-from recollect.language.languages import ENGLISH, JAPANESE, LATIN, Language
-from recollect.language.queries.query import parse_query
+from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.text import fold, indexable
-from recollect.language.words import content_words, stem, stems
-from recollect.model.kinds import CONVERSATION
-from recollect.search.passages import ANSWER, ScoredCandidate, find_terms
-from recollect.search.queries.terms import RankingQuery
-from recollect.store.values import Candidate
+from recollect.language.words import stem
 
 
 @pytest.mark.parametrize(
@@ -28,30 +22,19 @@ from recollect.store.values import Candidate
         ("Was hat der Kunde gesagt?", "de"),
         ("wann Zahnarzt", "de"),
         ("Weißt du noch, wo ich das Fahrrad gekauft habe?", "de"),
-        ("letzte Woche", "de"),
-        ("hier ist es", "de"),
         ("Quel vélo ai-je acheté ?", "fr"),
         ("Te souviens-tu quand j’ai parlé de l’avion ?", "fr"),
         ("avant-hier", "fr"),
         ("¿Qué dije de la casa?", "es"),
-        ("como se llama mi perro", "es"),
         ("ayer", "es"),
         ("Cosa mi hai consigliato ieri?", "it"),
-        ("come si chiama il mio dentista", "it"),
-        ("o que eu disse sobre o carro", "pt"),
         ("Como se chama o meu cão?", "pt"),
         ("Wat zei ik over de fiets?", "nl"),
-        ("wanneer hebben we het huis gekocht", "nl"),
         ("WAS HAT DER KUNDE GESAGT", "de"),
         ("Was kostet das Arbeitszimmer", "de"),
-        ("Wie funktioniert asyncio?", "de"),
         ("Come funziona asyncio?", "it"),
         ("Quanto custa o sofá?", "pt"),
-        ("Was gab sie mir?", "de"),
-        ("Was trank er?", "de"),
         ("Was steht im Brief?", "de"),
-        ("was lag im Auto", "de"),
-        ("Was macht Anna?", "de"),
     ],
 )
 def test_a_query_in_another_language_is_recognized_by_its_words(text: str, code: str) -> None:
@@ -70,51 +53,16 @@ def test_a_query_in_another_language_is_recognized_by_its_words(text: str, code:
         "mit license",
         "MIT license der Universität",
         "Carmen de la Cruz birthday",
-        "la restaurants",
-        "per se",
         "Rechnung Telekom",
         "was it a hit",
-        "was im there",
         "was standup 9 am",
         "was Anna in Berlin",
         "was die hard a christmas movie",
-        "im in love",
-        "er doctor",
         "trip in mai",
-        "asyncio.gather()",
-        "2024-05-01",
     ],
 )
 def test_names_loan_words_and_short_queries_do_not_change_the_language(text: str) -> None:
     assert language_of(text) is ENGLISH
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Was haben wir über den Garten gesagt?", ["Garten", "gesagt?"]),
-        ("fuer was ist das Geld", ["Geld"]),
-        ("Qu’est-ce que j’ai dit de l’avion ?", ["dit", "avion"]),
-        ("Te souviens-tu du rendez-vous avec ma tante", ["souviens", "rendez", "tante"]),
-        ("¿Cuándo compré el té de la tía?", ["compré", "té", "tía?"]),
-        ("Dov'era l'albergo che ho prenotato?", ["albergo", "prenotato?"]),
-        ("O que disse-me a médica sobre o pão?", ["disse", "médica", "pão?"]),
-        ("Wat heb ik over zo'n fiets gezegd", ["fiets", "gezegd"]),
-        ("was ist das", ["was", "ist", "das"]),
-        ("Was gab sie mir?", ["gab"]),
-        ("où est-il", ["où", "est-il"]),
-    ],
-)
-def test_stop_words_are_those_of_the_language_of_the_query(text: str, expected: list[str]) -> None:
-    query = parse_query(text)
-    assert query.node is not None
-    content = content_words(query.node, query.language)
-    assert [word.text for word in content if word.text != "?"] == expected
-
-
-def test_a_query_with_operators_has_no_language() -> None:
-    assert parse_query("wann AND wo").language is ENGLISH
-    assert parse_query("wann und wo").language.code == "de"
 
 
 def test_no_file_is_read_before_it_is_needed() -> None:
@@ -152,13 +100,6 @@ def test_a_record_of_a_language_is_complete(language: Language) -> None:
         "Mi consigli un albergo?",
         "Você me recomenda um hotel?",
         "Kun je een hotel aanraden?",
-        "How should I water the roses?",
-        "Wie soll ich die Rosen gießen?",
-        "Comment dois-je arroser les roses ?",
-        "¿Cómo debo regar las rosas?",
-        "Come devo annaffiare le rose?",
-        "Como devo regar as rosas?",
-        "Hoe moet ik de rozen water geven?",
     ],
 )
 def test_a_request_for_advice_is_recognized(text: str) -> None:
@@ -169,7 +110,6 @@ def test_a_request_for_advice_is_recognized(text: str) -> None:
     "text",
     [
         "May I edit an old migration?",
-        "Are global variables allowed in the parser?",
         "How do I like my tests to be named?",
         "Tabs or spaces?",
         "Darf ich alte Migrationen ändern?",
@@ -217,71 +157,7 @@ def test_a_question_about_the_assistant_is_recognized(text: str) -> None:
     assert language_of(text).has("asks_assistant", text)
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "other"),
-    [
-        ("When did we leave?", "We left in May", "We left"),
-        ("Wann sind wir losgefahren?", "Wir sind im Mai losgefahren", "Wir sind losgefahren"),
-        ("Quand sommes-nous partis ?", "Nous sommes partis en août", "Nous sommes partis"),
-        ("¿Cuántos perros tenemos?", "Tenemos tres perros", "Tenemos un perro"),
-        ("Quanti cani abbiamo?", "Abbiamo tre cani", "Abbiamo un cane"),
-        ("Quantos cães nós temos?", "Temos três cães", "Temos um cão"),
-        ("Wanneer zijn we vertrokken?", "We zijn gisteren vertrokken", "We zijn vertrokken"),
-        ("我们什么时候出发？", "我们 5 日出发", "我们出发"),
-        ("いくらでしたか？", "240ユーロでした", "安かった"),
-        ("얼마였지?", "240유로였어요", "비쌌어요"),
-        ("Wer fährt?", "", "Wir fahren im Mai"),
-    ],
-)
-def test_an_answer_has_the_time_or_the_number_that_the_question_asks_for(
-    question: str, answer: str, other: str
-) -> None:
-    assert has_answer(question, answer) == bool(answer)
-    assert not has_answer(question, other)
-
-
-def has_answer(question: str, text: str) -> bool:
-    candidate = Candidate(
-        1, "m", "c", "", "user", None, "message", None, "test", CONVERSATION, "", 0, True, 1, text
-    )
-    scored = ScoredCandidate(candidate, by_text=True)
-    find_terms(RankingQuery(question, (), datetime(2025, 6, 18, tzinfo=UTC)), [scored])
-    return bool(scored.traits & ANSWER)
-
-
 # -- inflected forms ---
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("de", "rechnung rechnungen"),
-        ("de", "haus hauser hausern"),
-        ("de", "gehen ging gingen gegangen"),
-        ("de", "lesen las lasen gelesen"),
-        ("de", "kaufen gekauft kaufte kauften"),
-        ("fr", "avion avions"),
-        ("fr", "acheter achete achetes achetees"),
-        ("fr", "cheval chevaux"),
-        ("fr", "venir venu venue venues"),
-        ("es", "cancion canciones"),
-        ("es", "comprar compre compraron comprado"),
-        ("es", "ir fui fueron"),
-        ("it", "albergo alberghi"),
-        ("it", "scrivere scritto scrivo"),
-        ("pt", "reuniao reunioes"),
-        ("pt", "comprar comprei compraram"),
-        ("nl", "fiets fietsen"),
-        ("nl", "kopen kocht gekocht"),
-        ("nl", "straat straten"),
-        ("de", "bekommen bekam bekamen"),
-        ("de", "verstehen verstand verstanden"),
-        ("de", "anrufen angerufen"),
-    ],
-)
-def test_inflected_forms_have_the_same_stem(code: str, words: str) -> None:
-    language = next(language for language in LATIN if language.code == code)
-    assert len({stem(word, language) for word in words.split()}) == 1
 
 
 @pytest.mark.parametrize(
@@ -289,9 +165,7 @@ def test_inflected_forms_have_the_same_stem(code: str, words: str) -> None:
     [
         ("de", "essen assets"),
         ("de", "gehen ginger"),
-        ("de", "lesen laser"),
         ("fr", "vivre visit"),
-        ("fr", "mettre meter"),
         ("nl", "eten attend"),
         ("pt", "propor proposes"),
     ],
@@ -301,60 +175,16 @@ def test_english_words_are_no_forms_of_irregular_verbs(code: str, words: str) ->
     assert len({stem(word, language) for word in words.split()}) == 2
 
 
-def test_many_words_have_the_same_stems_as_one_by_one() -> None:
-    words = ["tusks", "went", "children", "книги", "naïve", "x2s", "", "s" * 65]
-    assert stems(words) == [stem(word) for word in words]
-
-
-def test_other_scripts_have_their_own_stemmer_in_every_language() -> None:
-    for language in LATIN:
-        assert stem("книги", language) == stem("книга", language)
-
-
-VOCABULARY = (
-    "Häuser haushalt ging gingen gegangen Rechnung Rechnungen Rechnungsdatum walking walked"
-)
-
-
-@pytest.mark.parametrize(
-    ("code", "word", "variants"),
-    [
-        ("de", "haus", {"haus", "hauser"}),
-        ("de", "gehen", {"gehen", "ging", "gingen", "gegangen"}),
-        ("de", "rechnungen", {"rechnung", "rechnungen"}),
-        ("de", "datum", {"datum"}),
-        ("en", "rechnungen", {"rechnungen"}),
-        ("en", "walk", {"walk", "walking", "walked"}),
-        ("fr", "walk", {"walk"}),
-        ("de", "zz", {"zz"}),
-    ],
-)
-def test_a_store_finds_the_inflected_forms_of_a_word(
-    library: recollect.Library, code: str, word: str, variants: set[str]
-) -> None:
-    library.add_conversation("c", messages=[{"role": "user", "content": VOCABULARY}])
-    language = next(language for language in LATIN if language.code == code)
-    (forms,) = library._store.variants([word], language)
-    assert forms[0] == word
-    assert set(forms) == variants
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [
         ("nl", "huis huizen"),
-        ("nl", "brief brieven"),
         ("nl", "straat straten"),
-        ("nl", "maan manen"),
-        ("nl", "roos rozen"),
-        ("nl", "oog ogen"),
         ("nl", "klussen geklust"),
         ("de", "treffen traf trafen getroffen"),
         ("de", "essen aß aßen gegessen"),
-        ("de", "bekommen bekam bekamen"),
         ("fr", "hôpital hôpitaux"),
         ("fr", "heureux heureuse"),
-        ("fr", "essayer essaie"),
         ("pt", "reunião reuniões"),
     ],
 )
@@ -373,12 +203,9 @@ def test_each_inflected_form_finds_the_others(
     ("text", "query"),
     [
         ("De huizen zijn duur", "Hoeveel kost het huis?"),
-        ("De brieven liggen op tafel", "Waar is de brief?"),
         ("Wir haben uns in Köln getroffen", "Wo trafen wir uns?"),
-        ("Sie hat eine Zwei bekommen", "Was bekam sie?"),
         ("Wir haben Fisch gegessen", "Wo aßen wir?"),
         ("Sie hat mir ein Buch gegeben", "Was gab sie mir?"),
-        ("Er hat Tee getrunken", "Was trank er?"),
     ],
 )
 @pytest.mark.both_stores
@@ -398,9 +225,7 @@ def test_a_question_finds_other_forms_of_its_words(
         ("我什么时候买了新电脑", ["买", "新电脑"]),
         ("旅行的目的地是哪里", ["旅行", "目的地"]),
         ("上周医生说我对什么过敏", ["医生", "对", "过敏"]),
-        ("我妹妹的吉他老师是谁", ["妹妹", "吉他老师"]),
         ("新しいパソコンをいつ買いましたか", ["新", "パソコン", "買"]),
-        ("犬の名前は何ですか", ["犬", "名前"]),
         ("美味しいラーメン屋はどこ", ["美味", "ラーメン屋"]),
         ("犬を飼いたい", ["犬", "飼"]),
         ("병원에서", ["병원"]),
@@ -408,7 +233,6 @@ def test_a_question_finds_other_forms_of_its_words(
         ("추천했어", ["추천"]),
         ("언제", []),
         ("昨天", []),
-        ("いつですか", []),
     ],
 )
 def test_particles_and_endings_are_cut_from_text_without_spaces(
@@ -417,24 +241,6 @@ def test_particles_and_endings_are_cut_from_text_without_spaces(
     language = unspaced_language(text)
     assert language is not None
     assert language.topics_in(text) == topics
-
-
-@pytest.mark.parametrize(
-    ("text", "nouns"),
-    [
-        ("肉じゃが", ["肉じゃが"]),
-        ("焼きそば", ["焼きそば"]),
-        ("子どもの名前は何ですか", ["子ども"]),
-        ("食べものを買いました", ["食べもの"]),
-        ("犬を飼いたい", []),
-        ("甘すぎたので次は砂糖を減らします", []),
-        ("犬の名前は何ですか", []),
-        ("料理したもの", []),
-        ("買ったもの全部", []),
-    ],
-)
-def test_a_noun_of_kanji_and_kana_is_recognized(text: str, nouns: list[str]) -> None:
-    assert JAPANESE.nouns_in(text) == nouns
 
 
 @pytest.mark.both_stores
@@ -479,24 +285,10 @@ def test_chinese_japanese_and_korean_are_recognized_by_their_scripts(text: str, 
 
 
 @pytest.mark.parametrize(
-    ("text", "frame"),
-    [
-        ("How many days ago did I meet Emma?", "how many days ago"),
-        ("How many months have passed since the move?", "how many months have passed"),
-        ("I moved three weeks ago.", "weeks ago"),
-        ("How many weeks did the move take?", "how many weeks"),
-    ],
-)
-def test_how_long_ago_something_was_is_no_topic(text: str, frame: str) -> None:
-    assert frame in [each.casefold() for each in ENGLISH.frames_in(text)]
-
-
-@pytest.mark.parametrize(
     "query",
     [
         "conversation about kubernetes",
         "that chat where we compared kubernetes",
-        "the one about kubernetes",
         "Das Gespräch über Kubernetes",
         "notre conversation sur le kubernetes",
         "la conversación sobre kubernetes",
@@ -542,21 +334,14 @@ WRITTEN = {
     ("code", "query"),
     [
         ("en", "what did I write about the holidays"),
-        ("en", "have I written anything about the holidays?"),
         ("en", "What was it that Anna wrote about the holidays?"),
         ("de", "Was habe ich über den Urlaub geschrieben"),
-        ("de", "Was haben wir zum Urlaub geschrieben?"),
         ("de", "Was schrieb Anna über den Urlaub?"),
         ("fr", "Qu'est-ce que j'ai écrit sur les vacances ?"),
-        ("fr", "Qu'ai-je écrit à propos des vacances ?"),
         ("es", "¿Qué escribí sobre las vacaciones?"),
-        ("es", "¿Qué he escrito de las vacaciones?"),
         ("it", "Cosa ho scritto sulle vacanze?"),
-        ("it", "Che cosa ho scritto delle vacanze?"),
         ("pt", "O que escrevi sobre as férias?"),
-        ("pt", "O que tenho escrito sobre as férias?"),
         ("nl", "Wat heb ik over de vakantie geschreven?"),
-        ("nl", "Wat schreef ik over de vakantie?"),
     ],
 )
 def test_that_something_was_written_about_a_topic_is_no_topic(

@@ -12,10 +12,9 @@ from selection import few
 import recollect
 from recollect import Filter, SearchOptions
 from recollect.errors import InvalidInput
-from recollect.language.queries.query import parse_query
-from recollect.search.queries.long_queries import distinctive_words
-from recollect.settings import LIMITS
 
+QUERY_BYTES = 1_024
+"""Longer queries are reduced to their most distinctive words."""
 FRAMES = """
   File "/srv/app-{n}/venv/lib/python3.11/site-packages/uvicorn/http.py", line 4{n}2, in run
     result = await app(self.scope, self.receive, self.send)
@@ -65,22 +64,13 @@ def shop(library: recollect.Library) -> recollect.Library:
 @pytest.mark.parametrize("mode", ["text", "both"])
 def test_a_pasted_stack_trace_finds_the_same_error(shop: recollect.Library, mode: str) -> None:
     text = trace(2)
-    assert len(text) > LIMITS.query_bytes
+    assert len(text) > QUERY_BYTES
     page = shop.search(text, options=SearchOptions(mode=mode))
     assert page.hits[0].message_id == "trace"
     assert page.note.startswith("The query is long. Searched for its 24 most distinctive words: ")
     assert "payment_gateway.py" in page.note and page.note.endswith(" and 16 more.")
-
-
-def test_the_words_are_those_that_the_library_has_and_the_rarest_of_them(
-    shop: recollect.Library,
-) -> None:
-    words = distinctive_words(trace(2), shop._store)
-    assert len(words) == 24
-    assert {"payment_gateway.py", "charge_customer", "gatewayhandshakeerror"} <= set(
-        map(str.lower, words)
-    )
-    assert not {"file", "line", "await", "0x7f3a2c0ffee", "ERR_CARD_221"} & set(words)
+    for frequent_or_absent in ("await", "0x7f3a2c0ffee", "ERR_CARD_221"):
+        assert frequent_or_absent not in page.note
 
 
 def test_filters_and_pages_apply_to_a_long_query(shop: recollect.Library) -> None:
@@ -100,7 +90,7 @@ def test_filters_and_pages_apply_to_a_long_query(shop: recollect.Library) -> Non
 
 def test_a_query_of_many_short_words_is_long_as_well(shop: recollect.Library) -> None:
     text = "so it is what we do now and then " * 10 + "acquirer"
-    assert len(text) < LIMITS.query_bytes
+    assert len(text) < QUERY_BYTES
     page = shop.search(text, options=SearchOptions(mode="text"))
     assert {hit.conversation_id for hit in page.hits} == {"known"}
     assert page.note.startswith("The query is long. Searched for its most distinctive word: acqui")
@@ -171,12 +161,6 @@ def test_a_single_long_word_is_found_by_its_beginning(
         assert [hit.conversation_id for hit in page.hits] == ["known"]
 
 
-def test_a_search_over_all_kinds_accepts_many_words(shop: recollect.Library) -> None:
-    text = "so it is what we do now and then " * 10 + "acquirer"
-    results = shop.knowledge.search(text, mode="text")
-    assert {result["id"] for result in results["results"]} == {"known"}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -197,20 +181,12 @@ def test_items_and_memory_are_searched_by_long_texts(shop: recollect.Library, te
 
 @pytest.mark.parametrize(
     "text",
-    ["x " * (LIMITS.long_query_bytes // 2 + 1), "!" * 2_000, "in:" + "a," * 70 + "a"],
+    ["x " * (33_000), "!" * 2_000, "in:" + "a," * 70 + "a"],
     ids=["absurd", "without words", "fields"],
 )
 def test_what_cannot_be_reduced_is_an_error(library: recollect.Library, text: str) -> None:
     with pytest.raises(InvalidInput, match=r"The maximum is|more than 64 words"):
         library.search(text)
-
-
-def test_a_long_query_with_operators_is_an_error_where_they_are_promises(
-    library: recollect.Library,
-) -> None:
-    for text in ("fox OR " * 200 + "fox", "fox AND " * 70 + "fox"):
-        with pytest.raises(InvalidInput):
-            parse_query(text)
 
 
 def test_long_texts_and_expressions_are_searched(library: recollect.Library) -> None:

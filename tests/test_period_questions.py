@@ -9,7 +9,6 @@ from selection import few
 
 import recollect
 from recollect import Filter, Page, SearchOptions
-from recollect.errors import SearchTimeout
 from recollect.language.queries.query import parse_query
 from recollect.search.queries.query_reading import as_period
 
@@ -62,22 +61,6 @@ def test_keywords_with_a_time_say_that_no_hit_is_from_then(diary: recollect.Libr
     assert search(diary, "rain barrel this month").note == ""
 
 
-def test_a_search_for_mentions_of_a_time_that_takes_too_long_is_no_error(
-    diary: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def take_too_long(*arguments: object) -> bool:
-        raise SearchTimeout("too long")
-
-    monkeypatch.setattr("recollect.store.sql.store.SqlStore.has_match", take_too_long)
-    assert [hit.message_id for hit in search(diary, "2026-03-03").hits] == ["2026-03-03"]
-
-
-def test_a_time_without_messages_has_no_hits(diary: recollect.Library) -> None:
-    page = search(diary, "what happened on March 9?")
-    assert (page.hits, page.total, page.nearest) == ((), 0, ())
-    assert page.note == "Searched by time only: 2026-03-09."
-
-
 @pytest.mark.parametrize("query", few(["May 5 2025", "may 5, 2025", "in May 2025"]))
 def test_a_date_that_messages_only_mention_is_searched_for(
     diary: recollect.Library, query: str
@@ -94,16 +77,6 @@ def test_a_date_that_messages_only_mention_is_searched_for(
     counts = diary.count_matches(query, options=SearchOptions(now=NOW))
     assert counts is not None
     assert counts.messages >= 1
-
-
-def test_a_day_that_messages_only_mention_by_its_name_is_searched_for(
-    diary: recollect.Library,
-) -> None:
-    message = {"id": "choir", "content": "Choir was cancelled last Monday.", "role": "user"}
-    diary.add_conversation("choir", messages=[message])
-    page = search(diary, "last monday")
-    assert [hit.message_id for hit in page.hits][:1] == ["choir"]
-    assert page.note == "Nothing was written at that time (2026-03-09)."
 
 
 @pytest.mark.parametrize(
@@ -167,15 +140,6 @@ def test_a_question_about_nothing_but_a_future_time_finds_what_mentions_it(
     assert (page.hits[0].message_id, page.note) == ("plan", "")
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["Worüber haben wir letzten Monat gesprochen?", "Über was haben wir letzten Monat geredet?"],
-)
-def test_words_with_umlauts_are_no_topic(diary: recollect.Library, question: str) -> None:
-    page = search(diary, question)
-    assert [hit.message_id for hit in page.hits] == ["2026-02-20"]
-
-
 @pytest.mark.both_stores
 def test_only_what_passes_the_filter_decides_whether_a_date_is_a_time(
     library: recollect.Library,
@@ -227,12 +191,6 @@ def test_fields_still_apply(diary: recollect.Library) -> None:
     assert not search(diary, "what did we do last week role:assistant").hits
 
 
-def test_the_next_page_continues_the_list(diary: recollect.Library) -> None:
-    options = SearchOptions(now=NOW, limit=1, offset=1)
-    page = diary.search("what did we do last week", options=options)
-    assert ([hit.message_id for hit in page.hits], page.total) == (["2026-03-03"], 2)
-
-
 def test_a_question_with_a_topic_is_ranked(diary: recollect.Library) -> None:
     page = search(diary, "what did we do with the barrel last week?")
     assert page.hits[0].message_id == "2026-03-03"
@@ -262,10 +220,6 @@ def test_all_kinds_and_memory_answer_in_the_same_way(diary: recollect.Library) -
     "question",
     [
         "What happened yesterday?",
-        "what have I worked on this week",
-        "what did I talk about two weeks ago",
-        "show me what we did last month",
-        "What's new since Monday?",
         "what have we been working on lately?",
         "Was haben wir letzte Woche gemacht?",
         "Qu'est-ce qu'on a fait hier ?",
@@ -273,25 +227,16 @@ def test_all_kinds_and_memory_answer_in_the_same_way(diary: recollect.Library) -
         "cosa abbiamo fatto ieri?",
         "o que fizemos ontem?",
         "Wat hebben we gisteren gedaan?",
-        "Wat vroeg ik vorige week?",
-        "cosa ho chiesto lunedì?",
-        "antes de ayer",
         "3. Februar 2026",
         "昨天我们做了什么？",
         "先週何を聞いた？",
-        "昨日は何をしましたか",
         "어제 무엇을 했나요?",
         "last week",
         "in February",
         "before 2026",
-        "the last three days",
-        "im Februar",
-        "letzte Woche",
         "la semaine dernière",
-        "la semana pasada",
         "em fevereiro",
         "先週",
-        "上个月",
         "지난주",
     ],
 )
@@ -305,17 +250,14 @@ def test_a_question_about_a_time_is_recognized_in_each_language(question: str) -
     "question",
     [
         "what did Ada do last week",
-        "what did I cook yesterday?",
         "what did we decide last week or yesterday",
         "yesterday",
-        "vorgestern",
         "2026-03-06 09:00",
         "barrel last week",
         '"last week"',
         "last week OR yesterday",
         "may I push to main?",
         '"what did we do" last week',
-        "what do we do?",
     ],
 )
 def test_other_questions_are_not_taken_for_one_about_a_time(question: str) -> None:

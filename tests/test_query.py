@@ -59,18 +59,13 @@ def near(*texts: str, distance: int = 10) -> Near:
         ("f(x,y)[0]", w("f(x,y)[0]")),
         ("/usr/lib/x.so.1 E0308 c++", And((w("/usr/lib/x.so.1"), w("E0308"), w("c++")))),
         ("col:value -flag +plus ^hat", And((w("col:value"), w("-flag"), w("+plus"), w("^hat")))),
-        ("it's 20.04", And((w("it's"), w("20.04")))),
-        ("C++ -> rust", And((w("C++"), w("rust")))),
         ("->", w("->")),
-        ("***", w("***")),
         ("日本語 テスト", And((w("日本語"), w("テスト")))),
         ("a NOT NOT b", And((w("a"), w("b")))),
         ("NEAR(a b, 5)", near("a", "b", distance=5)),
-        ("NEAR(a b,5)", near("a", "b", distance=5)),
         ("NEAR(a b)", near("a", "b")),
         ("NEAR(a, b, c, 0)", near("a", "b", "c", distance=0)),
         ('NEAR("one, two" thre*, 3)', Near((w("one, two"), Word("thre", prefix=True)), 3)),
-        ("NEAR(1,000 dollars, 5)", near("1,000", "dollars", distance=5)),
         ("a NEAR b", near("a", "b")),
         ('a NEAR/5 "b c"', near("a", "b c", distance=5)),
         ("a NEAR b NEAR/2 c", And((near("a", "b"), near("b", "c", distance=2)))),
@@ -86,54 +81,21 @@ def test_a_query_is_parsed_into_a_tree(text: str, tree: Node) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "(a", "a)", '"open', "a AND", "OR a", "NOT a", "a OR", "()", "NEAR(a", "a AND OR b"],
+    [
+        *["", " ", "(a", "a)", '"open', "a AND", "OR a", "NOT a", "a OR", "()", "a AND OR b"],
+        *["NEAR", "NEAR a", "a NEAR", "NEAR()", "NEAR(a", "NEAR(a)", "NEAR(a, 5)", "NEAR(a ->)"],
+        *["a NEAR (b OR c)", "NEAR(a OR b)", "NEAR(a b, 5000)", "a NEAR/99999999999 b"],
+        "(" * 300 + "a" + ")" * 300,
+    ],
 )
 def test_misplaced_operators_are_an_error(text: str) -> None:
     with pytest.raises(MalformedQuery, match="cannot be parsed"):
         parse(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "NEAR",
-        "NEAR a",
-        "a NEAR",
-        "NEAR()",
-        "NEAR(a)",
-        "NEAR(a, 5)",
-        "NEAR(a ->)",
-        "a NEAR ->",
-        "a NEAR (b OR c)",
-        "a NEAR (b c)",
-        "NEAR(a OR b)",
-        "NEAR(a b, 5000)",
-        "a NEAR/99999999999 b",
-        'NEAR(a "b)',
-        "(" * 300 + "a" + ")" * 300,
-    ],
-)
-def test_near_without_words_or_with_unclosed_parentheses_is_an_error(text: str) -> None:
-    with pytest.raises(MalformedQuery, match="cannot be parsed"):
-        parse(text)
-
-
-def test_a_query_over_the_length_or_word_limit_is_an_error() -> None:
-    with pytest.raises(InvalidInput, match="bytes"):
-        parse_query("x" * 2_000)
-    with pytest.raises(InvalidInput, match="more than 64 words"):
-        parse_query("a " * 70)
-    with pytest.raises(InvalidInput, match="bytes"):
-        parse("x" * 2_000)
-
-
 def test_a_literal_query_has_no_operators() -> None:
     assert literal_words('NOT (a "b c') == And((w("NOT"), w("a"), w("b"), w("c")))
     assert literal_words("( -> )") is None
-
-
-def test_negated_words_are_not_among_the_words_to_show() -> None:
-    assert words(parse("a (b OR c*) NOT d")) == [w("a"), w("b"), Word("c", prefix=True)]
 
 
 @given(st.text(max_size=60))
@@ -171,9 +133,7 @@ def test_a_query_has_its_text_its_tree_and_its_fields() -> None:
     [
         ("role:user", Fields(roles=("user",))),
         ("role:User,assistant", Fields(roles=("user", "assistant"))),
-        ("Role:user", Fields(roles=("user",))),
         ("TAG:Idea -FROM:ann", Fields(tags=("Idea",), not_authors=("ann",))),
-        ("Project:work", Fields(projects=("work",))),
         ("role:user role:tool role:user", Fields(roles=("user", "tool"))),
         ("-role:tool,system", Fields(not_roles=("tool", "system"))),
         ("NOT role:tool", Fields(not_roles=("tool",))),
@@ -189,8 +149,6 @@ def test_a_query_has_its_text_its_tree_and_its_fields() -> None:
             Fields(titles=(w("two words"),), not_titles=(Word("a draf", True),)),
         ),
         ("after:2026-05-01", Fields(after=datetime(2026, 5, 1, tzinfo=UTC))),
-        ("after:2026-05", Fields(after=datetime(2026, 5, 1, tzinfo=UTC))),
-        ("after:2026", Fields(after=datetime(2026, 1, 1, tzinfo=UTC))),
         ("before:2026-05-01", Fields(before=datetime(2026, 5, 1, 23, 59, 59, 999999, UTC))),
         ("before:2024-02", Fields(before=datetime(2024, 2, 29, 23, 59, 59, 999999, UTC))),
         ("before:2026", Fields(before=datetime(2026, 12, 31, 23, 59, 59, 999999, UTC))),
@@ -223,17 +181,12 @@ def test_a_field_name_with_a_value_is_a_field(text: str, expected: Fields) -> No
         "http://x",
         r"C:\path",
         "std::vector",
-        "key:value",
         "from:",
-        "in:->",
         "tag:-",
-        "xrole:user",
         "a=role:user",
         "print(role:user)",
         "in:foo(bar)",
         "before:",
-        "::before",
-        "hover:before:x",
         "-role:admin",
         "ſource:chatgpt",
     ],
@@ -327,19 +280,14 @@ def test_a_minus_excludes_a_word_or_phrase(text: str, node: Node) -> None:
     [
         "git commit -m",
         "git push --force",
-        "ls -l -a -h",
         "make -j8 -verbose",
         "find . -name x -exec rm -rf",
         "error -1073741819",
         "a well-known fact",
         "x -> y",
         "a - b",
-        "x -O2",
         "x -C++",
-        "x -std=c++20",
-        "x -node.js",
         "x -NOT y",
-        "it's -5 today",
         "x-ray -2.5",
         "foo -",
         "--",
@@ -401,9 +349,6 @@ def test_the_limits_apply_to_every_part_of_a_query() -> None:
         ("WHAT DID I SAY", ["SAY"]),
         ("trip in May", ["trip", "May"]),
         ("to be or not to be", ["to", "be", "or", "not", "to", "be"]),
-        ("who am i", ["who", "am", "i"]),
-        ("who?", ["who?"]),
-        ("garden", ["garden"]),
         ("日本語 の", ["日本語", "の"]),
     ],
 )
@@ -454,24 +399,11 @@ def test_a_tree_written_as_text_is_parsed_into_the_same_tree(parts: list[str]) -
     assert parse_query(unparse(tree)).node == tree
 
 
-PLAIN = st.lists(st.text("abcxyzäñøé059", min_size=1, max_size=8), min_size=1, max_size=20)
-
-
-@given(PLAIN, st.text(" \t\n", min_size=1, max_size=3))
-def test_words_without_operators_are_plain_and_unchanged(texts: list[str], space: str) -> None:
-    query = parse_query(space.join(texts))
-    assert query.node is not None
-    assert (query.plain, query.literal, query.fields) == (True, False, Fields())
-    assert [word.text for word in words(query.node)] == texts
-    assert {word.text for word in content_words(query.node)} <= set(texts)
-
-
 @pytest.mark.parametrize(
     ("query", "intent"),
     [
         ("rain barrel", KEYWORDS),
         ("tomatoes", KEYWORDS),
-        ("from", KEYWORDS),
         ("film festival may", KEYWORDS),
         ("who waters the tomatoes", QUESTION),
         ("the barrel I installed", QUESTION),
@@ -481,17 +413,12 @@ def test_words_without_operators_are_plain_and_unchanged(texts: list[str], space
         ("ERR_AUTH_FAILED", IDENTIFIER),
         ("3.12.7", IDENTIFIER),
         ("AT&T", IDENTIFIER),
-        ("U.S.", IDENTIFIER),
         ("A/B", IDENTIFIER),
-        ("i/o", IDENTIFIER),
         ("w/o", KEYWORDS),
-        ("3.5%", IDENTIFIER),
         ("e.g.", KEYWORDS),
-        ("50%", KEYWORDS),
         ("2026-03-05", IDENTIFIER),
         ("getUserName", IDENTIFIER),
         ("and/or", KEYWORDS),
-        ("50%", KEYWORDS),
     ],
 )
 def test_a_query_is_a_question_keywords_or_an_identifier(query: str, intent: str) -> None:

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.language import periods, when
-from recollect.language.languages import LATIN, Language
-from recollect.language.when import EncodedText, Window, date_words, windows
+from recollect.language.when import Window, date_words, windows
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)  # a Wednesday
 
@@ -32,18 +30,14 @@ def format_time(moment: datetime) -> str:
         ("Will it rain in August?", []),
         ("When is Ann going to move in May?", []),
         ("what'll we do on Monday", []),
-        ("what will be in late May", []),
         ("what will we do before August", []),
-        ("what will be on 9 January?", []),
         ("Was wird Tobias im August machen?", []),
-        ("Wat zal Tobias in augustus doen?", []),
         ("what will we do in March", []),
         ("what will we do this week", ["2026-03-16 2026-03-23"]),
         ("what will we say about last August", ["2025-08-01 2025-09-01"]),
         ("what will count in May 2024", ["2024-05-01 2024-06-01"]),
         ("what did Will plant in August", ["2025-08-01 2025-09-01"]),
         ("what did he do in August", ["2025-08-01 2025-09-01"]),
-        ("Was wurde im August gebaut?", ["2025-08-01 2025-09-01"]),
     ],
 )
 def test_a_question_about_the_future_does_not_mean_what_is_over(
@@ -59,7 +53,6 @@ def test_a_question_about_the_future_does_not_mean_what_is_over(
         ("what did I ask today", "2026-03-18 2026-03-19"),
         ("what we said yesterday about it", "2026-03-17 2026-03-18"),
         ("yesterday's meeting", "2026-03-17 2026-03-18"),
-        ("yesterday’s meeting", "2026-03-17 2026-03-18"),
         ("the day before yesterday", "2026-03-16 2026-03-17"),
         ("tonight", "2026-03-18T18:00 2026-03-19T06:00"),
         ("this morning", "2026-03-18 2026-03-18T12:00"),
@@ -68,91 +61,66 @@ def test_a_question_about_the_future_does_not_mean_what_is_over(
         ("yesterday morning", "2026-03-17 2026-03-17T12:00"),
         ("the other day", "2026-03-08 2026-03-18"),
         ("recently", "2026-02-16 2026-03-19"),
-        ("have I slept well lately?", "2026-02-16 2026-03-19"),
         # ago
         ("10 minutes ago", "2026-03-18T15:05 2026-03-18T15:35"),
         ("half an hour ago", "2026-03-18T14:45 2026-03-18T15:15"),
         ("two hours ago", "2026-03-18T12:30 2026-03-18T14:30"),
-        ("1 day ago", "2026-03-17 2026-03-18"),
         ("three days ago", "2026-03-14 2026-03-17"),
         ("about 10 days ago", "2026-03-06 2026-03-11"),
         ("a week ago", "2026-03-08 2026-03-15"),
-        ("a week or so ago", "2026-03-08 2026-03-15"),
-        ("Four weeks ago", "2026-02-14 2026-02-23"),
         ("4 weeks back", "2026-02-14 2026-02-23"),
         ("a couple of months ago", "2026-01-04 2026-02-02"),
         ("a few weeks ago", "2026-02-07 2026-03-08"),
         ("several days ago", "2026-03-09 2026-03-17"),
         ("2-3 weeks ago", "2026-02-22 2026-03-08"),
-        ("two or three weeks ago", "2026-02-22 2026-03-08"),
         ("twelve months ago", "2025-02-16 2025-04-18"),
         ("half a year ago", "2025-08-27 2025-10-11"),
         ("a year ago today", "2025-01-17 2025-05-18"),
         ("ten years ago", "2015-09-17 2016-09-18"),
         # weeks, months and years around now
         ("last week", "2026-03-09 2026-03-16"),
-        ("last week's plan", "2026-03-09 2026-03-16"),
         ("last month", "2026-02-01 2026-03-01"),
         ("last year", "2025-01-01 2026-01-01"),
         ("earlier this week", "2026-03-16 2026-03-23"),
         ("this month", "2026-03-01 2026-04-01"),
-        ("this year", "2026-01-01 2027-01-01"),
         ("the week before last", "2026-03-02 2026-03-09"),
-        ("the month before last", "2026-01-01 2026-02-01"),
         ("past 3 days", "2026-03-15 2026-03-19"),
         ("the last two weeks", "2026-03-04 2026-03-19"),
-        ("in the last two months", "2026-01-18 2026-03-19"),
         ("in the past couple of weeks", "2026-03-04 2026-03-19"),
-        ("over the last few days", "2026-03-13 2026-03-19"),
         ("the past week", "2026-03-11 2026-03-19"),
         ("in the last month", "2026-02-18 2026-03-19"),
         ("in the last 24 hours", "2026-03-17T15:30 2026-03-19"),
         # weekdays
         ("last Monday", "2026-03-16 2026-03-17"),
         ("on Monday", "2026-03-16 2026-03-17"),
-        ("on wednesday", "2026-03-11 2026-03-12"),
         ("last Friday night", "2026-03-13 2026-03-14"),
         ("this Monday", "2026-03-16 2026-03-17"),
         ("Monday last week", "2026-03-09 2026-03-10"),
-        ("on Friday of last week", "2026-03-13 2026-03-14"),
-        ("last week on Friday", "2026-03-13 2026-03-14"),
         ("on Monday two weeks ago", "2026-03-02 2026-03-03"),
         ("last weekend", "2026-03-14 2026-03-16"),
         ("over the weekend", "2026-03-14 2026-03-16"),
         # months
         ("in May", "2025-05-01 2025-06-01"),
-        ("in may", "2025-05-01 2025-06-01"),
         ("in March", "2026-03-01 2026-04-01"),
-        ("in Feb", "2026-02-01 2026-03-01"),
         ("last March", "2025-03-01 2025-04-01"),
-        ("last February", "2026-02-01 2026-03-01"),
         ("last may?", "2025-05-01 2025-06-01"),
         ("in May 2023", "2023-05-01 2023-06-01"),
         ("may 2023", "2023-05-01 2023-06-01"),
-        ("dec 2023", "2023-12-01 2024-01-01"),
         ("in May of last year", "2025-05-01 2025-06-01"),
         ("2023-05", "2023-05-01 2023-06-01"),
         # dates
         ("May 8", "2025-05-08 2025-05-09"),
-        ("March 18", "2026-03-18 2026-03-19"),
-        ("March 19", "2025-03-19 2025-03-20"),
         ("on may 8 we met", "2025-05-08 2025-05-09"),
-        ("the meeting may 8", "2025-05-08 2025-05-09"),
-        ("may 8th", "2025-05-08 2025-05-09"),
         ("8 May 2023", "2023-05-08 2023-05-09"),
-        ("8 may 2023", "2023-05-08 2023-05-09"),
         ("May 8th, 2023", "2023-05-08 2023-05-09"),
         ("May 8, 2023", "2023-05-08 2023-05-09"),
         ("the 8th of May", "2025-05-08 2025-05-09"),
-        ("on the 8th of may", "2025-05-08 2025-05-09"),
         ("Jan. 5, 2024", "2024-01-05 2024-01-06"),
-        ("5 Sept 2024", "2024-09-05 2024-09-06"),
         ("Monday, May 8", "2023-05-08 2023-05-09"),
         ("on Thursday, May 8", "2025-05-08 2025-05-09"),
         ("February 29", "2024-02-29 2024-03-01"),
         ("May 8-10, 2023", "2023-05-08 2023-05-11"),
         ("May 8 – 10", "2025-05-08 2025-05-11"),
-        ("on 2023-05-08", "2023-05-08 2023-05-09"),
         ("notes-2023-05-08.md", "2023-05-08 2023-05-09"),
         ("2023-05-08T10:30:00Z", "2023-05-08 2023-05-09"),
         ("2023/05/08", "2023-05-08 2023-05-09"),
@@ -160,16 +128,13 @@ def test_a_question_about_the_future_does_not_mean_what_is_over(
         ("5/23/2023", "2023-05-23 2023-05-24"),
         ("23/5/2023", "2023-05-23 2023-05-24"),
         ("the week of May 8, 2023", "2023-05-08 2023-05-15"),
-        ("the week of 2023-05-10", "2023-05-08 2023-05-15"),
         # years, seasons, parts
         ("in 2023", "2023-01-01 2024-01-01"),
         ("last summer", "2025-06-01 2025-09-01"),
         ("last winter", "2025-12-01 2026-03-01"),
         ("this spring", "2026-03-01 2026-06-01"),
-        ("in spring 2024", "2024-03-01 2024-06-01"),
         ("in the fall of 2023", "2023-09-01 2023-12-01"),
         ("winter 2023", "2023-12-01 2024-03-01"),
-        ("summer of last year", "2025-06-01 2025-09-01"),
         ("last Christmas", "2025-12-24 2025-12-27"),
         ("over Christmas 2023", "2023-12-24 2023-12-27"),
         ("early May", "2025-05-01 2025-05-14"),
@@ -178,36 +143,19 @@ def test_a_question_about_the_future_does_not_mean_what_is_over(
         ("late March", "2025-03-19 2025-04-01"),
         ("at the beginning of may", "2025-05-01 2025-05-09"),
         ("end of 2024", "2024-10-01 2025-01-01"),
-        ("early this year", "2026-01-01 2026-05-27"),
         # from, to, between
         ("since May", "2025-05-01 2026-03-19"),
         ("since Monday", "2026-03-16 2026-03-19"),
-        ("since last week", "2026-03-09 2026-03-19"),
         ("since early 2025", "2025-01-01 2026-03-19"),
-        ("since yesterday", "2026-03-17 2026-03-19"),
         ("since 2024", "2024-01-01 2026-03-19"),
         ("before 2024", "0001-01-02 2024-01-01"),
-        ("before May 8, 2023", "0001-01-02 2023-05-08"),
         ("after June 2025", "2025-07-01 2026-03-19"),
         ("after the end of 2024", "2025-01-01 2026-03-19"),
         ("between May and July", "2025-05-01 2025-08-01"),
-        ("between november and february", "2025-11-01 2026-03-01"),
         ("between May and July 2023", "2023-05-01 2023-08-01"),
         ("between May 2023 and July", "2023-05-01 2023-08-01"),
-        ("between November 2023 and February", "2023-11-01 2024-03-01"),
         ("between May 3 and May 10", "2025-05-03 2025-05-11"),
         ("from 2022 to 2024", "2022-01-01 2025-01-01"),
-        ("between 2024-01-05 and 2024-02-03", "2024-01-05 2024-02-04"),
-        # other languages
-        ("was habe ich gestern gefragt", "2026-03-17 2026-03-18"),
-        ("letzte Woche", "2026-03-09 2026-03-16"),
-        ("vor drei Wochen", "2026-02-22 2026-03-01"),
-        ("avant-hier", "2026-03-16 2026-03-17"),
-        ("la semaine dernière", "2026-03-09 2026-03-16"),
-        ("il y a 2 ans", "2023-12-19 2024-06-17"),
-        ("ayer", "2026-03-17 2026-03-18"),
-        ("el año pasado", "2025-01-01 2026-01-01"),
-        ("hace un mes", "2026-02-06 2026-03-03"),
     ],
 )
 def test_a_date_or_period_in_a_text_is_recognized(text: str, window: str) -> None:
@@ -218,34 +166,20 @@ def test_a_date_or_period_in_a_text_is_recognized(text: str, window: str) -> Non
     "text",
     [
         "",
-        " ",
         "I may have asked",
-        "may 5 people come",
         "this may be it",
-        "the last may fail",
-        "it may 2023x",
-        "version 8 may break",
         "the 8th may fail",
-        "before may comes",
         "May I ask",
         "march on",
-        "the march",
         "a march on Washington",
-        "march 5 miles",
         "second",
-        "the second one",
         "a second ago",
-        "seconds ago",
         "fall down",
         "the last fall of Rome",
         "spring boot",
         "in summer I swim",
-        "sun",
-        "mon",
         "sat down",
-        "wed",
         "jan",
-        "Jun",
         "April said hi",
         "June's recipe",
         "Monday",
@@ -254,59 +188,41 @@ def test_a_date_or_period_in_a_text_is_recognized(text: str, window: str) -> Non
         "from Monday to Friday",
         "next week",
         "next Monday",
-        "on Monday next week",
         "in May next year",
-        "next year in May",
         "in the next two weeks",
         "tomorrow",
         "the day after tomorrow",
         "this Friday",
         "this weekend",
-        "this May",
         "in 2030",
         "on 2026-04-01",
         "2023",
-        "port 2023",
-        "for 2023",
         "in 3000",
         "Y2023",
-        "W1",
-        "N3 weeks ago",
         "in M5",
         "error 2023-99",
-        "0815-11",
         "1234-05-08",
         "2023-13-45",
         "June 31",
-        "Feb 30",
         "May 45",
         "5/8/2023",
         "10:30",
-        "1.2.3",
         "1.5 years ago",
-        "1,5 years ago",
         "two and a half years ago",
         "a year and two months ago",
-        "9999 days ago",
         "3 ago",
-        "3 messages ago",
         "a while ago",
         "two weeks earlier",
         "in a week",
         "the last day of May",
-        "the last week of May",
         "last two weeks of May",
         "the last straw",
-        "half past ten",
-        "past tense",
         "the past",
-        "previous version",
         "most recently",
         "hier ist es",
         "for the first time in ages",
         "日本語",
         "2023년",
-        "v2023-05",
         "in $2023",
     ],
 )
@@ -378,18 +294,6 @@ def test_every_window_begins_before_it_ends_and_quotes_the_text(text: str, now: 
         assert window.start.astimezone(UTC) < window.end.astimezone(UTC)
 
 
-@given(st.sampled_from(LATIN), WORDS, st.data())
-def test_no_rule_matches_a_text_that_is_skipped_because_it_names_no_time(
-    language: Language, text: str, data: st.DataObject
-) -> None:
-    vocabulary = [*VOCABULARY.split(), *periods.MOMENTS, *language.times.moments]
-    vocabulary += [*language.times.units, *language.times.seasons]
-    phrases = data.draw(st.lists(st.sampled_from(vocabulary)))
-    line = EncodedText(" ".join([text, *phrases]), language).text
-    if any(rule.search(line) for rule, _ in when._rules(language)):
-        assert when.may_name_a_time(line, language)
-
-
 LONG_TEXTS = ["May 8 ", "since early ", "2023-05-08 ", "1,1"]
 SIMILAR_LONG_TEXTS = ["a ", "last ", "1-1-", "between May and ", "12 ", ",", "'a", "the 8 "]
 
@@ -400,11 +304,6 @@ SIMILAR_LONG_TEXTS = ["a ", "last ", "1-1-", "between May and ", "12 ", ",", "'a
 )
 def test_a_long_repetitive_text_is_scanned_to_the_end(fragment: str) -> None:
     assert len(windows(fragment * (50_000 // len(fragment)), NOW)) <= 1
-
-
-def test_a_date_is_written_in_words_for_the_index() -> None:
-    assert date_words(datetime(2023, 5, 8, 23, 59, tzinfo=UTC)) == "2023-05-08 8 May 2023 Monday"
-    assert date_words(datetime(987, 12, 31, tzinfo=UTC)) == "0987-12-31 31 December 987 Monday"
 
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(2099, 12, 31), timezones=st.just(UTC)))

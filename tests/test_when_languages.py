@@ -39,22 +39,6 @@ TIMES = {
         "pt": "O que comprei na semana passada?",
         "nl": "Wat heb ik vorige week gekocht?|Wat heb ik afgelopen week gekocht?",
     },
-    "this month": {
-        "de": "Was habe ich diesen Monat vor?|Wann war das in diesem Monat?",
-        "fr": "Qu’est-ce que j’ai fait ce mois ?",
-        "es": "¿Qué hice este mes?",
-        "it": "Che cosa ho fatto questo mese?",
-        "pt": "O que eu fiz neste mês?",
-        "nl": "Wat heb ik deze maand gedaan?",
-    },
-    "last year": {
-        "de": "Wo waren wir letztes Jahr?|Wo waren wir im vergangenen Jahr?",
-        "fr": "Où étions-nous l’année dernière ?|Où étions-nous l'an dernier ?",
-        "es": "¿Dónde estuvimos el año pasado?",
-        "it": "Dove eravamo l’anno scorso?|Dove eravamo lo scorso anno?",
-        "pt": "Onde estivemos no ano passado?",
-        "nl": "Waar waren we vorig jaar?",
-    },
     "three days ago": {
         "de": "Was habe ich vor drei Tagen gefragt?|Was war vor 3 Tagen?",
         "fr": "Qu’ai-je demandé il y a trois jours ?|il y a environ 3 jours",
@@ -62,22 +46,6 @@ TIMES = {
         "it": "Che cosa ho chiesto tre giorni fa?|Che cosa ho chiesto 3 giorni fa?",
         "pt": "O que perguntei há três dias?|O que perguntei três dias atrás?",
         "nl": "Wat vroeg ik drie dagen geleden?|Wat vroeg ik 3 dagen geleden?",
-    },
-    "two months ago": {
-        "de": "Was war vor zwei Monaten?",
-        "fr": "il y a deux mois",
-        "es": "¿Qué pasó hace dos meses?",
-        "it": "Che cosa è successo due mesi fa?",
-        "pt": "O que aconteceu há dois meses?",
-        "nl": "Wat gebeurde er twee maanden geleden?",
-    },
-    "a year ago": {
-        "de": "Was war vor einem Jahr?",
-        "fr": "Où étais-je il y a un an ?",
-        "es": "¿Qué pasó hace un año?",
-        "it": "Che cosa è successo un anno fa?",
-        "pt": "O que aconteceu há um ano?",
-        "nl": "Wat gebeurde er een jaar geleden?",
     },
     "a few weeks ago": {
         "de": "Was war vor ein paar Wochen?|Was war vor einigen Wochen?",
@@ -103,14 +71,6 @@ TIMES = {
         "pt": "O que eu fiz em março?",
         "nl": "Wat heb ik in maart gedaan?",
     },
-    "March 2024": {
-        "de": "Was war im März 2024?",
-        "fr": "Qu’ai-je dit en mars 2024 ?",
-        "es": "¿Qué dije en marzo de 2024?|¿Qué dije en marzo del 2024?",
-        "it": "Che cosa ho detto a marzo 2024?|Che cosa ho detto nel marzo del 2024?",
-        "pt": "O que eu disse em março de 2024?",
-        "nl": "Wat zei ik in maart 2024?",
-    },
     "5 March 2024": {
         "de": "Was war am 5. März 2024?|Was war am 5.3.2024?|Was war am Dienstag, 5. März 2024?",
         "fr": "Qu’ai-je dit le 5 mars 2024 ?|Qu’ai-je dit le 5/3/2024 ?",
@@ -119,14 +79,6 @@ TIMES = {
         "pt": "O que eu disse em 5 de março de 2024?|O que eu disse no dia 5 de março de 2024?",
         "nl": "Wat zei ik op 5 maart 2024?|Wat zei ik op 5-3-2024?",
     },
-    "1 May": {
-        "de": "Was war am 1. Mai?",
-        "fr": "Qu’ai-je dit le 1er mai ?",
-        "es": "¿Qué dije el 1º de mayo?",
-        "it": "Che cosa ho detto il 1º maggio?",
-        "pt": "O que eu disse em 1º de maio?",
-        "nl": "Wat zei ik op 1 mei?",
-    },
     "last Monday": {
         "de": "Was war letzten Montag?|Was war am vergangenen Montag?",
         "fr": "Qu’ai-je dit lundi dernier ?",
@@ -134,14 +86,6 @@ TIMES = {
         "it": "Che cosa ho detto lunedì scorso?",
         "pt": "O que eu disse na segunda-feira passada?|O que eu disse na segunda passada?",
         "nl": "Wat zei ik afgelopen maandag?",
-    },
-    "on Friday": {
-        "de": "Was war am Freitag?",
-        "fr": "Qu’ai-je dit ce vendredi ?",
-        "es": "¿Qué dije el viernes?",
-        "it": "Che cosa ho detto di venerdì?",
-        "pt": "O que eu disse na sexta-feira?",
-        "nl": "Wat zei ik op vrijdag?",
     },
     "last summer": {
         "de": "Wo war ich letzten Sommer?",
@@ -166,14 +110,6 @@ TIMES = {
         "it": "Che cosa ho detto all’inizio di maggio 2024?",
         "pt": "O que eu disse no início de maio de 2024?",
         "nl": "Wat zei ik begin mei 2024?",
-    },
-    "late 2024": {
-        "de": "Was war Ende 2024?",
-        "fr": "Qu’ai-je dit fin 2024 ?",
-        "es": "¿Qué dije a finales de 2024?",
-        "it": "Che cosa ho detto alla fine del 2024?",
-        "pt": "O que eu disse no final de 2024?",
-        "nl": "Wat zei ik eind 2024?",
     },
     "in 2023": {
         "de": "Wo war ich im Jahr 2023?|Wo war ich in 2023?",
@@ -207,14 +143,6 @@ TIMES = {
         "pt": "O que eu disse em maio do ano passado?",
         "nl": "Wat zei ik in mei vorig jaar?",
     },
-    "last weekend": {
-        "de": "Was war letztes Wochenende?|Was war am letzten Wochenende?",
-        "fr": "Qu’ai-je fait le week-end dernier ?",
-        "es": "¿Qué hice el fin de semana pasado?",
-        "it": "Che cosa ho fatto lo scorso fine settimana?",
-        "pt": "O que eu fiz no fim de semana passado?",
-        "nl": "Wat deed ik afgelopen weekend?",
-    },
     "last night": {
         "de": "Was habe ich gestern Abend gekocht?",
         "fr": "Qu’ai-je mangé hier soir ?",
@@ -230,14 +158,6 @@ TIMES = {
         "it": "Che cosa abbiamo mangiato a Natale?",
         "pt": "O que nós comemos no Natal?",
         "nl": "Wat hebben we met Kerst gegeten?",
-    },
-    "recently": {
-        "de": "Was habe ich kürzlich gekauft?",
-        "fr": "Qu’ai-je acheté récemment ?",
-        "es": "¿Qué compré recientemente?",
-        "it": "Che cosa ho comprato di recente?",
-        "pt": "O que eu comprei recentemente?",
-        "nl": "Wat heb ik onlangs gekocht?",
     },
 }
 UNSPACED_TIMES = {

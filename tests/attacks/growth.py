@@ -122,16 +122,6 @@ for _name, _mapping in {
         "conversations.json",
         lambda n, mapping=_mapping: [chatgpt(mapping(n))],  # type: ignore[misc]
     )
-text_case(
-    "chatgpt parts",
-    "conversations.json",
-    lambda n: [chatgpt({"a": {"message": {"author": {}, "content": {"parts": [WORDS] * n}}}})],
-)
-
-
-@case("chatgpt browser")
-def _browser(folder: Path, size: int) -> Path:
-    return browser_database(folder / "a.db", size, blank=False)
 
 
 @case("chatgpt browser blank messages")
@@ -184,11 +174,6 @@ text_case(
     lambda n: [claude([claude_message(0, None)], number) for number in range(n)],
 )
 text_case(
-    "claude messages",
-    "conversations.json",
-    lambda n: [claude([claude_message(k, f"m{k - 1}" if k else None) for k in range(n)])],
-)
-text_case(
     "claude empty messages",
     "conversations.json",
     lambda n: [
@@ -220,41 +205,6 @@ text_case(
         )
     ],
 )
-text_case(
-    "claude blocks",
-    "conversations.json",
-    lambda n: [claude([claude_message(0, None, content=[{"type": "text", "text": WORDS}] * n)])],
-)
-text_case(
-    "claude repeated ids",
-    "conversations.json",
-    lambda n: [
-        claude(
-            [
-                claude_message(
-                    k,
-                    None,
-                    content=[
-                        {"type": "thinking", "thinking": WORDS},
-                        {"type": "tool_use", "input": {}},
-                    ],
-                    uuid=f"m:{k % 2}",
-                )
-                for k in range(n)
-            ]
-        )
-    ],
-)
-text_case(
-    "claude memories",
-    "memories.json",
-    lambda n: [{"account_uuid": "a", "conversations_memory": {f"k{k}": WORDS for k in range(n)}}],
-)
-text_case(
-    "claude projects",
-    "projects.json",
-    lambda n: [{"uuid": "p", "name": "Garden", "docs": [{"uuid": "same", "content": WORDS}] * n}],
-)
 
 
 # -- coding agents -----------------------------------------------------------
@@ -279,7 +229,6 @@ def code_case(name: str, build: Callable[[int], list[Any]]) -> None:
     )
 
 
-code_case("records", lambda n: [code_record(k, f"u{k - 1}" if k else None) for k in range(n)])
 code_case("branches", lambda n: [code_record(k, "u0" if k else None) for k in range(n)])
 code_case("reversed", lambda n: [code_record(k, f"u{k - 1}") for k in reversed(range(n))])
 code_case(
@@ -291,62 +240,6 @@ code_case(
     lambda n: [
         *({"type": "summary", "leafUuid": f"x{k}", "summary": WORDS} for k in range(n)),
         *(code_record(k, None, isSidechain=True, agentId=f"a{k}") for k in range(n)),
-    ],
-)
-code_case(
-    "nameless sidechains",
-    lambda n: [code_record(k, f"u{k - 1}" if k else None, isSidechain=True) for k in range(n)],
-)
-code_case(
-    "text blocks",
-    lambda n: [
-        code_record(
-            0,
-            None,
-            type="assistant",
-            message={
-                "role": "assistant",
-                "id": "m",
-                "content": [{"type": "text", "text": WORDS}] * n,
-            },
-        )
-    ],
-)
-code_case(
-    "continued messages",
-    lambda n: [
-        code_record(
-            k,
-            f"u{k - 1}",
-            type="assistant",
-            message={"role": "assistant", "id": "m", "content": [{"type": "text", "text": WORDS}]},
-        )
-        for k in range(n)
-    ],
-)
-code_case(
-    "tool calls",
-    lambda n: [
-        code_record(
-            0,
-            None,
-            type="assistant",
-            message={
-                "role": "assistant",
-                "content": [
-                    {"type": "tool_use", "id": f"t{k}", "name": "Bash", "input": {"command": WORDS}}
-                    for k in range(n)
-                ],
-            },
-        )
-    ],
-)
-code_case("unknown types", lambda n: [code_record(k, None, type=f"t{k}") for k in range(n)])
-code_case(
-    "queued prompts",
-    lambda n: [
-        {"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": WORDS}
-        for _ in range(n)
     ],
 )
 
@@ -369,7 +262,6 @@ def codex_event(**payload: Any) -> dict[str, Any]:
     return {"type": "event_msg", "payload": payload}
 
 
-codex_case("messages", lambda n: [codex_message() for _ in range(n)])
 codex_case(
     "forks",
     lambda n: [
@@ -385,44 +277,6 @@ codex_case(
         for record in (codex_message(), codex_event(type="thread_rolled_back", num_turns=1))
     ],
 )
-codex_case(
-    "turns",
-    lambda n: [
-        record
-        for _ in range(n)
-        for record in (codex_event(type="task_started", turn_id="x"), codex_message())
-    ],
-)
-codex_case(
-    "content parts",
-    lambda n: [
-        {
-            "type": "response_item",
-            "payload": {
-                "type": "message",
-                "role": "user",
-                "content": [{"type": "input_text", "text": WORDS}] * n,
-            },
-        }
-    ],
-)
-CASES["codex exec"] = lambda folder, size: write_lines(
-    folder / "out.jsonl",
-    [
-        {"type": "thread.started", "thread_id": "t"},
-        *(
-            {
-                "type": "item.completed",
-                "item": {"id": f"i{k}", "type": "agent_message", "text": WORDS},
-            }
-            for k in range(size)
-        ),
-    ],
-)
-CASES["codex history"] = lambda folder, size: write_lines(
-    folder / "history.jsonl",
-    [{"session_id": f"s{k // 3}", "ts": k, "text": WORDS} for k in range(size)],
-)
 
 
 def gemini_case(name: str, build: Callable[[int], list[Any]]) -> None:
@@ -436,7 +290,6 @@ def gemini_message(n: int, text: str = WORDS, **more: Any) -> dict[str, Any]:
     return {"id": f"m{n}", "type": "user", "content": text, **more}
 
 
-gemini_case("messages", lambda n: [gemini_message(k) for k in range(n)])
 gemini_case(
     "rewinds",
     lambda n: [
@@ -449,13 +302,6 @@ gemini_case(
     ],
 )
 gemini_case(
-    "sets",
-    lambda n: [
-        gemini_message(0, WORDS * n),
-        *({"$set": {"messages": [gemini_message(0)]}} for _ in range(n)),
-    ],
-)
-gemini_case(
     "removed in reverse",
     lambda n: [
         *(gemini_message(k) for k in range(n)),
@@ -464,15 +310,6 @@ gemini_case(
         {"$rewindTo": "m0"},
     ],
 )
-gemini_case(
-    "tool calls",
-    lambda n: [
-        gemini_message(
-            0, toolCalls=[{"id": f"t{k}", "name": "x", "args": {"a": WORDS}} for k in range(n)]
-        )
-    ],
-)
-gemini_case("parts", lambda n: [{"id": "m", "type": "user", "content": [{"text": WORDS}] * n}])
 
 
 # -- JSON --------------------------------------------------------------------
@@ -482,15 +319,6 @@ def own(messages: list[Any], number: int = 0) -> dict[str, Any]:
     return {"id": f"c{number}", "source": "own", "messages": messages}
 
 
-text_case(
-    "own messages",
-    "conversations.json",
-    lambda n: {
-        "conversations": [
-            own([{"id": f"m{k}", "role": "user", "content": WORDS} for k in range(n)])
-        ]
-    },
-)
 text_case(
     "own conversations",
     "conversations.json",
@@ -552,23 +380,6 @@ text_case(
         },
     },
 )
-text_case(
-    "character tags",
-    "card.json",
-    lambda n: {
-        "name": "Ann",
-        "first_mes": "Hello",
-        "tags": [f"tag {k}" for k in range(n)],
-    },
-)
-text_case(
-    "character greetings",
-    "card.json",
-    lambda n: {
-        "spec": "chara_card_v2",
-        "data": {"name": "Ann", "first_mes": "Hello", "alternate_greetings": [WORDS] * n},
-    },
-)
 
 
 def png(chunks: list[tuple[bytes, bytes]]) -> bytes:
@@ -602,19 +413,9 @@ def _charx(folder: Path, size: int) -> Path:
 
 
 text_case(
-    "prompts", "prompts.json", lambda n: [{"name": f"p{k}", "user_prompt": WORDS} for k in range(n)]
-)
-text_case(
     "prompts of one name",
     "prompts.json",
     lambda n: [{"name": "same", "user_prompt": f"{WORDS}{k}"} for k in range(n)],
-)
-text_case(
-    "prompt messages",
-    "prompts.json",
-    lambda n: [
-        {"name": "a", "user_prompt": "x", "messages": [{"role": "user", "content": WORDS}] * n}
-    ],
 )
 
 
@@ -717,21 +518,6 @@ def _zip(folder: Path, size: int) -> Path:
     return write_zip(folder / "vault.zip", notes)
 
 
-@case("zip of notes in one folder")
-def _flat_zip(folder: Path, size: int) -> Path:
-    return write_zip(folder / "vault.zip", {f"{n}.md": WORDS for n in range(size // 4)})
-
-
-@case("recordings with transcripts")
-def _recordings(folder: Path, size: int) -> Path:
-    vault = folder / "talks"
-    vault.mkdir()
-    for n in range(size // 8):
-        write(vault / f"talk {n}.mp3", b"")
-        write(vault / f"talk {n}.en.srt", f"1\n00:00:00,000 --> 00:00:02,000\n{WORDS}\n")
-    return vault
-
-
 @case("recordings of one name")
 def _recordings_of_one_name(folder: Path, size: int) -> Path:
     vault = folder / "talks"
@@ -763,18 +549,9 @@ def word_case(name: str, body: Callable[[int], str]) -> None:
 
 PARAGRAPH = f"<w:p><w:r><w:t>{WORDS}</w:t></w:r></w:p>"
 word_case("paragraphs", lambda n: PARAGRAPH * n)
-word_case("runs", lambda n: "<w:p>" + f"<w:r><w:t>{WORDS}</w:t></w:r>" * n + "</w:p>")
-word_case(
-    "attributes",
-    lambda n: (
-        "<w:p " + " ".join(f'a{k}="1"' for k in range(n)) + ">" + "<w:r><w:t>x</w:t></w:r></w:p>"
-    ),
-)
-word_case("cells", lambda n: f"<w:tbl><w:tr>{f'<w:tc>{PARAGRAPH}</w:tc>' * n}</w:tr></w:tbl>")
 word_case("rows", lambda n: f"<w:tbl>{f'<w:tr><w:tc>{PARAGRAPH}</w:tc></w:tr>' * n}</w:tbl>")
 word_case("boxes", lambda n: "<w:p>" + f"<w:txbxContent>{PARAGRAPH}</w:txbxContent>" * n + "</w:p>")
 word_case("nested boxes", lambda n: "<w:p><w:txbxContent>" * n)
-word_case("nested runs", lambda n: "<w:p>" + "<w:r>" * n + "<w:t>x</w:t>")
 word_case(
     "alternatives",
     lambda n: (
@@ -807,12 +584,6 @@ def _odt(folder: Path, size: int) -> Path:
     body = f"<t:p>{WORDS}<t:span>x</t:span></t:p>" * size
     content = f'<o:d xmlns:o="o" xmlns:t="t"><o:body>{body}</o:body></o:d>'
     return write_zip(folder / "a.odt", {"content.xml": content})
-
-
-@case("odt nested lists")
-def _odt_lists(folder: Path, size: int) -> Path:
-    body = "<t:list><t:list-item>" * 100 + f"<t:p>{WORDS}</t:p>" * size
-    return write_zip(folder / "a.odt", {"content.xml": f'<o:d xmlns:o="o" xmlns:t="t">{body}'})
 
 
 @case("epub chapters")
@@ -880,11 +651,6 @@ for _name, _cue in {
 }.items():
     text_case(f"subtitles {_name}", f"a.{_name}", _cue)
 text_case(
-    "subtitles of one cue",
-    "a.srt",
-    lambda n: "1\n00:00:00,000 --> 00:00:01,000\n" + f"{WORDS}\n" * n,
-)
-text_case(
     "subtitles with tags",
     "a.vtt",
     lambda n: "WEBVTT\n\n00:00.000 --> 00:01.000\n" + "<c>" * 5 * n + "x",
@@ -893,11 +659,6 @@ text_case(
     "subtitles with open tags",
     "a.vtt",
     lambda n: "WEBVTT\n\n00:00.000 --> 00:01.000\n" + "<" * 20 * n + "x",
-)
-text_case(
-    "subtitles of digits",
-    "a.srt",
-    lambda n: "1\n00:00:00,000 --> 00:00:01,000\nx\n\n" + "1" * 20 * n,
 )
 text_case(
     "subtitles of arrows",
@@ -909,19 +670,8 @@ text_case(
     "a.json",
     lambda n: {"segments": [{"start": k, "end": k + 1, "text": WORDS} for k in range(n)]},
 )
-text_case("png texts", "a.png", lambda n: png([(b"tEXt", b"k%d\0x" % k) for k in range(n)]))
 text_case(
     "png compressed texts",
     "a.png",
     lambda n: png([(b"zTXt", b"Comment\0\0" + zlib.compress(b"x" * 100)) for _ in range(n)]),
-)
-text_case("gif comments", "a.gif", lambda n: b"GIF89a\1\0\1\0\0\0\0" + b"!\xfe\3abc\0" * n + b";")
-text_case(
-    "jpeg comments",
-    "a.jpg",
-    lambda n: (
-        b"\xff\xd8"
-        + b"\xff\xfe\0\5abc" * n
-        + b"\xff\xc0\0\x0b\x08\0\1\0\1\1\1\x11\0\xff\xda\0\x08\1\1\0\0\x3f\0\xff\xd9"
-    ),
 )
