@@ -399,7 +399,7 @@ def report_recall(layers: list[tuple[list[bool], list[bool]]]) -> None:
 
 
 def count(library: Library) -> int:
-    return library._store.newest(Filter(hidden=True, kinds=(OBSERVATION,)), 1, 0)[1]
+    return library._store.newest(Filter(hidden=True, kinds=(OBSERVATION,)), 1).total
 
 
 def build(observations: int, folder: Path) -> Library:

@@ -118,7 +118,7 @@ def repair(store: Store, progress: StoreProgress | None) -> None:
     """Rebuild the text index, and queue every message for embedding that has no vector."""
     store.repair(progress)
     for space, keys in missing_vectors(store):
-        store.queue(space, keys)
+        store.update_space(space, queue=keys)
 
 
 def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None:

@@ -282,7 +282,7 @@ def add_conversation(store: Store, conversation: Document, defaults: Sequence[st
         id_ = saved.id  # Another process was faster.
     if conversation.passages:
         store.extend(id_, new_replies(store, id_, conversation.passages), require_same=True)
-    stored = store.header(id_)
+    stored = store.document(id_, with_passages=False)
     stored_fields = {name: getattr(stored, name) for name in defaults}
     fields = replace(
         conversation,
@@ -320,7 +320,7 @@ def create(store: Store, conversation: Document, id: str | None) -> str:
 
 def exists(store: Store, id: str) -> bool:
     with suppress(NotFound):
-        return identifier(store.header(id).id) == identifier(id)
+        return identifier(store.document(id, with_passages=False).id) == identifier(id)
     return False
 
 

@@ -153,7 +153,7 @@ def view_page(
     store: Store, id: str, through: str | None, around: str | None, start: int | None, limit: int
 ) -> View:
     """One page of a path through a conversation. See `Library.view`."""
-    document = store.header(id)
+    document = store.document(id, with_passages=False)
     path = ConversationPath(store, document.id, through or around)
     if start is None and around is not None:
         start = min((path.number_of(around) or 0) - limit // 2, len(path) - limit)

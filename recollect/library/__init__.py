@@ -312,9 +312,9 @@ class Library(LibraryReader):
 
         Raises NotFound, or Conflict if another message answers it.
         """
-        deleted = self._store.delete_passage(conversation_id, message_id)
+        deleted = self._store.delete(conversation_id, message_id)
         self.wake_indexer()
-        return deleted
+        return deleted.passages[0]
 
     def thread(self, topic: str, metadata: Mapping[str, Json] | None = None) -> Summary:
         """The thread with this topic. It is created on first use."""
@@ -378,7 +378,7 @@ class Library(LibraryReader):
         It is gone from every list and search at once. The copy is deleted for good after
         RECOLLECT_UNDO_MINUTES, or earlier by `empty_trash`, `forget` or `redact`.
         """
-        document = self._store.header(id)
+        document = self._store.document(id, with_passages=False)
         change = self._store.trash(id, undo_until())
         self.wake_indexer()
         self.archive.forget((document.source, document.source_id))

@@ -217,12 +217,14 @@ class Memory:
         The keys order those of one moment.
         """
         store = self._store
-        _, simultaneous = store.newest(replace(filter_, after=at, before=at), 1, 0)
+        simultaneous = store.newest(replace(filter_, after=at, before=at), 1).total
         simultaneous = min(simultaneous, _MAX_SIMULTANEOUS)
-        earlier = store.recent(None, replace(filter_, before=at), before + simultaneous)
+        until = replace(filter_, before=at)
+        earlier = store.newest(until, before + simultaneous, counted=False).candidates
         needed = after + simultaneous
-        _, total = store.newest(replace(filter_, after=at), 1, 0)
-        later, _ = store.newest(replace(filter_, after=at), needed, max(0, total - needed))
+        since = replace(filter_, after=at)
+        total = store.newest(since, 1).total
+        later = store.newest(since, needed, max(0, total - needed)).candidates
         candidates = {candidate.key: candidate for candidate in (*earlier, *later)}
         hits = observations_by_key(store, candidates)
         entries = [(candidates[key].created_at or at, key, hit) for key, hit in hits.items()]
@@ -284,9 +286,9 @@ class Memory:
             ids.add(hit.observation.id)
         store = self._store
         for conversation, ids in by_conversation.items():
-            ids |= forgotten_ids(store.header(conversation).metadata)
+            ids |= forgotten_ids(store.document(conversation, with_passages=False).metadata)
             store.edit(conversation, Edit(metadata={FORGOTTEN_IDS: sorted(ids)}))
-            version = store.header(conversation).version
+            version = store.document(conversation, with_passages=False).version
             document_id = store.find_id(OBSERVATIONS, conversation)
             if document_id is None:
                 continue

@@ -63,7 +63,7 @@ def digest(
 
 
 def newest(store: Store, filter_: Filter, without: str | None) -> list[Observation]:
-    candidates = store.recent(None, filter_, _MAX_OBSERVATIONS)
+    candidates = store.newest(filter_, _MAX_OBSERVATIONS, counted=False).candidates
     passages = store.passages_by_key([candidate.key for candidate in candidates])
     return [
         from_passage(passages[candidate.key][1], candidate.project)
@@ -85,7 +85,7 @@ def _project(store: Store, folder: str) -> str:
         if not project or (project == home and folder != home):
             break
         filter_ = Filter(hidden=True, kinds=(OBSERVATION,), projects=(project,))
-        if store.recent(None, filter_, 1):
+        if store.newest(filter_, 1, counted=False).candidates:
             return project
         parent = _LAST_PART.sub("", project)
         if parent == project:

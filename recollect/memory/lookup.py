@@ -64,7 +64,7 @@ def stored_observations(store: Store, ids: Sequence[str]) -> dict[str, Observati
 
 
 def is_forgotten(store: Store, conversation: str, id_: str) -> bool:
-    return id_ in forgotten_ids(store.header(conversation).metadata)
+    return id_ in forgotten_ids(store.document(conversation, with_passages=False).metadata)
 
 
 def full_names(store: Store, projects: Sequence[str]) -> tuple[str, ...]:

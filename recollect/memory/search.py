@@ -36,7 +36,7 @@ from recollect.search.results import make_hit
 from recollect.store.audience import visible_store
 from recollect.store.base import Store
 from recollect.store.observed import ObservationStore
-from recollect.store.values import Candidate, SubstringMatches
+from recollect.store.values import Candidate, CandidatePage
 
 _NO_TEXT = 'No text contains all of these words. The mode "both" also finds some of them.'
 _MAX_WITHOUT_WORDS = 200
@@ -155,11 +155,11 @@ def search_without_words(query: Query, parts: Sequence[Scope], results: _Results
     literal, is_exact, note, totals = query.rest.strip(), True, query.note, []
     for part in parts:
         if literal:
-            found = part.store.find_substring(literal, part.filter, _MAX_WITHOUT_WORDS, 0)
+            found = part.store.newest(part.filter, _MAX_WITHOUT_WORDS, text=literal)
         elif query.text.strip():
-            found = SubstringMatches(*part.store.newest(part.filter, _MAX_WITHOUT_WORDS, 0))
+            found = part.store.newest(part.filter, _MAX_WITHOUT_WORDS)
         else:
-            found = SubstringMatches([], 0)
+            found = CandidatePage([], 0)
         results.matches += [Match(candidate, 1.0) for candidate in found.candidates]
         totals.append(found.total)
         is_exact = is_exact and found.is_complete and found.total == len(found.candidates)

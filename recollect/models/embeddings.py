@@ -147,7 +147,8 @@ def ensure_static_space(store: Store) -> Space:
             return spaces[-1]
     from recollect.models.static import Counts
 
-    counts = Counts.of(store.sample(_SAMPLE_SIZE))
+    keys = range(1, size + 1, max(1, size // _SAMPLE_SIZE))
+    counts = Counts.of(passage.content for _, passage in store.passages_by_key(keys).values())
     state = _SIZE.pack(size) + counts.to_bytes()
     model = load_static(state)
     return store.add_space(STATIC, model.version, model.dimensions, state)

@@ -217,7 +217,8 @@ class CandidatePool:
             return []
         size = _CONVERSATIONS_WITH_CONTEXT if self.is_by_conversation else _MESSAGES_WITH_CONTEXT
         best = sorted(candidates, key=lambda s: s.text_score + 3 * (s.cosine or 0.0), reverse=True)
-        previous = store.previous_passages([scored.candidate.key for scored in best[:size]])
+        keys_of_best = [scored.candidate.key for scored in best[:size]]
+        previous = store.candidates(keys_of_best, Filter(hidden=True), True)
         keys = {scored.candidate.key for scored in candidates}
         context = self.with_terms([ScoredCandidate(p) for p in previous if p.key not in keys])
         self.set_cosines(context)

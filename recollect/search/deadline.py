@@ -59,7 +59,7 @@ _WITHOUT_TIME: Mapping[str, Callable[..., Any]] = {
     "known_words": lambda store, *_: set(),
     "variants": lambda store, words, *_: [(word,) for word in words],
     "words_containing": lambda store, parts: {part: [] for part in parts},
-    "previous_passages": lambda store, *_: [],
+    "candidates": lambda store, *_: [],
     "text_scores": lambda store, *_: {},
     "nearest": lambda store, *_: [],
     "cosines": lambda store, *_: {},

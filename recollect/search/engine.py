@@ -366,15 +366,17 @@ def page_without_words(store: Store, query: Query, filter: Filter, options: Sear
     by_document = options.group == "conversation"
     length = options.snippet_length
     if literal:
-        matches = store.find_substring(literal, filter, options.limit, options.offset, by_document)
+        matches = store.newest(
+            filter, options.limit, options.offset, text=literal, by_document=by_document
+        )
         hits = tuple(make_hit(c, [Word(literal)], 1.0, length) for c in matches.candidates)
         page = replace(page, hits=hits, total=matches.total, matched="literal", note=AS_TYPED)
         if not matches.is_complete:
             page = replace(page, exact=False, partial=True, note=f"{AS_TYPED} {NOTE}")
     elif query.text.strip():
-        candidates, total = store.newest(filter, options.limit, options.offset, by_document)
-        hits = tuple(make_hit(candidate, [], 1.0, length, arms=()) for candidate in candidates)
-        page = replace(page, hits=hits, total=total)
+        found = store.newest(filter, options.limit, options.offset, by_document=by_document)
+        hits = tuple(make_hit(each, [], 1.0, length, arms=()) for each in found.candidates)
+        page = replace(page, hits=hits, total=found.total)
     if page.total:
         return page
     return replace(page, note=note_unknown_names(page.note, store, filter))
@@ -482,7 +484,7 @@ def raise_messages(
         ids[key] = [(conversation, str(id_)) for id_ in passage.metadata.get("passages") or ()]
     first_ids = {of[0]: None for of in ids.values() if of and messages.keys().isdisjoint(of)}
     # Those that were deleted, or are hidden from the reader, are missing.
-    candidates = store.candidates_by_id(list(first_ids), messages_pool.scope.filter)
+    candidates = store.candidates(list(first_ids), messages_pool.scope.filter)
     added = [ScoredCandidate(candidate, by_text=True) for candidate in candidates]
     find_terms(messages_pool.interpretation.ranking_query, added)
     messages |= {id_of(scored): scored for scored in added}

@@ -30,7 +30,7 @@ from recollect.search.queries.query_reading import read_query
 from recollect.search.remarks import note_unknown_names
 from recollect.search.snippets import first_match
 from recollect.settings import LIMITS
-from recollect.store.base import Store
+from recollect.store.base import Passages, Store
 from recollect.store.values import Candidate, Space, TimedMatches
 from recollect.store.views import StoreView
 
@@ -152,8 +152,12 @@ class TitleStore(StoreView):
             keys = self.match(node, filter, len(keys))
         return TimedMatches.of(self._store.change_times(keys))
 
-    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return [self._titles[key] for key in keys if key in self._titles]
+    def candidates(
+        self, passages: Passages, filter: Filter, previous: bool = False
+    ) -> list[Candidate]:
+        if previous:
+            return []
+        return [self._titles[key] for key in passages if key in self._titles]
 
     def nearest(
         self, space: Space, vector: Any, filter: Filter, limit: int
@@ -404,7 +408,7 @@ class ResultsWithoutWords(Results):
                 kinds.setdefault(replace(each, kinds=()), []).extend(each.kinds)
             for each, of_filter in kinds.items():
                 filter = replace(each, kinds=tuple(of_filter))
-                found = store.find_substring(text, filter, LIMITS.page_offset, 0)
+                found = store.newest(filter, LIMITS.page_offset, text=text)
                 times = store.change_times([candidate.key for candidate in found.candidates])
                 listed = {self._entry(c, 0).identity for c in found.candidates}
                 total = len(listed) + found.total - len(found.candidates)

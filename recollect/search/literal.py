@@ -55,7 +55,9 @@ def _recent(
 ) -> list[Candidate]:
     size = limit
     while True:
-        candidates = store.recent(text, filter, size, by_words)
+        where = "words" if by_words else "anywhere"
+        found = store.newest(filter, size, text=text, where=where, counted=False)
+        candidates = found.candidates
         visible = visible_candidates(store, candidates, audience)
         if len(visible) >= limit or len(candidates) < size or size >= _FARTHEST_RECENT:
             return visible[:limit]
@@ -78,9 +80,9 @@ def find_text(
     check_size(text, LIMITS.long_query_bytes)
     conversations: tuple[str, ...] = ()
     if conversation_id is not None:
-        conversations = (identifier(store.header(conversation_id).id),)
+        conversations = (identifier(store.document(conversation_id, with_passages=False).id),)
     filter = Filter(kinds=(CONVERSATION,), conversations=conversations)
-    matches = store.find_substring(storable(text), filter, limit, offset)
+    matches = store.newest(filter, limit, offset, text=storable(text))
     if not matches.is_complete:
         raise SearchTimeout
     contents = store.passages_by_key([candidate.key for candidate in matches.candidates])
@@ -170,7 +172,8 @@ def best_first(
     }
     lengths = [len(text) for text in texts.values()]
     if size <= _SCORED:
-        lengths = [len(tokens(text[: LIMITS.ranked_characters])) for text in store.sample(size)]
+        everything = store.passages_by_key(range(1, size + 1)).values()
+        lengths = [len(tokens(p.content[: LIMITS.ranked_characters])) for _, p in everything]
     mean_length = sum(lengths) / max(len(lengths), 1) or 1.0
     scores = dict.fromkeys(texts, 0.0)
     for word, frequency in zip(query_words, frequencies, strict=True):

@@ -228,7 +228,8 @@ def note_unknown_names(
 
 def _exists(store: Store, kinds: tuple[str, ...], field: str, *names: str) -> bool:
     restriction: dict[str, Any] = {field: names}
-    return bool(store.recent(None, Filter(kinds=kinds, hidden=True, **restriction), 1))
+    named = Filter(kinds=kinds, hidden=True, **restriction)
+    return bool(store.newest(named, 1, counted=False).candidates)
 
 
 def _label(name: str) -> str:

@@ -54,7 +54,6 @@ def rerank_if_useful(
     """The ranking, with the first candidates judged by the reranker if options allow it."""
     if not may_rerank(options, query, ranking):
         return ranking
-    store.release_snapshot()  # the model takes long, and nothing is read meanwhile
     return rerank(query, ranking)
 
 

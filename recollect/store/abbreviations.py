@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from recollect.errors import AmbiguousId, NotFound
 from recollect.language.text import identifier, storable, truncate
-from recollect.model.documents import Passage
+from recollect.model.documents import Document
 from recollect.store.views import StoreView
 
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ def expand_all(store: Store, ids: Sequence[str], purpose: Purpose) -> tuple[str,
 
 
 READING = (
-    "document", "header", "summary", "is_linear", "positions", "passage_page",
+    "document", "summary", "is_linear", "positions", "passage_page",
 )  # fmt: skip
 CHANGING = (
-    "rewrite", "append", "extend", "edit", "revise", "delete", "trash",
+    "rewrite", "append", "extend", "edit", "revise", "trash",
 )  # fmt: skip
 
 
@@ -140,8 +140,11 @@ class AbbreviatedStore(StoreView):
     def passage_key(self, document: str, passage: str) -> int:
         return self._with_passage(self._store.passage_key, document, passage, Purpose.READ)
 
-    def delete_passage(self, document: str, passage: str) -> Passage:
-        return self._with_passage(self._store.delete_passage, document, passage, Purpose.CHANGE)
+    def delete(self, document: str, passage: str | None = None) -> Document:
+        if passage is None:
+            find = self._store.ids_with_prefix
+            return with_full_id(self._store.delete, document, find, Purpose.CHANGE)
+        return self._with_passage(self._store.delete, document, passage, Purpose.CHANGE)
 
     def _with_passage(
         self, call: Callable[[str, str], T], document: str, passage: str, purpose: Purpose

@@ -19,14 +19,14 @@ from recollect.language.queries.query_tree import Node, Word
 from recollect.model.audience import HUMAN_ONLY, Audience, is_human_only
 from recollect.model.documents import Document, Passage, Position
 from recollect.model.search import Filter
-from recollect.store.base import Store
+from recollect.store.base import Passages, Store
 from recollect.store.errors import missing_passage
 from recollect.store.values import (
     Candidate,
+    CandidatePage,
     MatchGroups,
     OnDamage,
     Space,
-    SubstringMatches,
     TimedMatches,
 )
 from recollect.store.views import StoreView
@@ -48,8 +48,7 @@ SHOWS_NO_TEXT = {
     **dict.fromkeys(
         ("path", "read_only", "engine", "version"), "it tells only where the library is"
     ),
-    **dict.fromkeys(("snapshot", "release_snapshot"), "it returns nothing"),
-    "header": "it returns the document without its messages",
+    "snapshot": "it returns nothing",
     "summary": "it returns the document without its messages",
     "summaries": "it returns documents without their messages",
     "list_position": "it returns only a number",
@@ -81,8 +80,8 @@ class AudienceStore(StoreView):
 
     # -- documents ---
 
-    def document(self, id: str) -> Document:
-        return visible_part(self._store.document(id))
+    def document(self, id: str, with_passages: bool = True) -> Document:
+        return visible_part(self._store.document(id, with_passages))
 
     def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         documents = self._store.documents(ids)
@@ -95,7 +94,7 @@ class AudienceStore(StoreView):
 
     def is_linear(self, id: str) -> bool:
         """False: a path may skip messages, and the answer must not tell whether it does."""
-        self._store.header(id)  # raises NotFound
+        self._store.document(id, with_passages=False)  # raises NotFound
         return False
 
     def positions(self, id: str) -> list[Position]:
@@ -182,7 +181,7 @@ class AudienceStore(StoreView):
         if keys is not None:
             keys = self._visible(keys)
         elif node is None:
-            keys = [candidate.key for candidate in self.newest(filter, MAX_COUNTED + 1, 0)[0]]
+            keys = [each.key for each in self.newest(filter, MAX_COUNTED + 1).candidates]
         else:
             keys = self.match(node, filter, MAX_COUNTED + 1)
         groups = self._store.match_groups(node, filter, keys[:MAX_COUNTED])
@@ -216,42 +215,57 @@ class AudienceStore(StoreView):
     def title_matches(self, words: Sequence[Word]) -> list[int]:
         return self._visible(self._store.title_matches(words))
 
-    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._visible_candidates(self._store.candidates(keys, filter))
-
-    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
-        return self._visible_candidates(self._store.candidates_by_id(ids, filter))
-
-    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        return self._visible_candidates(self._store.previous_passages(keys))
+    def candidates(
+        self, passages: Passages, filter: Filter, previous: bool = False
+    ) -> list[Candidate]:
+        return self._visible_candidates(self._store.candidates(passages, filter, previous))
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         return self._store.text_scores(node, self._visible(keys))
 
-    def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> SubstringMatches:
-        if not self._hidden:
-            return self._store.find_substring(text, filter, limit, offset, by_document)
-        matches = self._store.find_substring(text, filter, MAX_COUNTED, 0)
-        page = self._page((matches.candidates, matches.total), limit, offset, by_document)
-        return SubstringMatches(*page, matches.is_complete)
-
     def newest(
-        self, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> tuple[list[Candidate], int]:
-        if not self._hidden:
-            return self._store.newest(filter, limit, offset, by_document)
-        return self._page(self._store.newest(filter, MAX_COUNTED, 0), limit, offset, by_document)
+        self,
+        filter: Filter,
+        limit: int,
+        offset: int = 0,
+        *,
+        text: str | None = None,
+        where: str = "content",
+        by_document: bool = False,
+        counted: bool = True,
+    ) -> CandidatePage:
+        def read(
+            limit: int, offset: int = 0, by_document: bool = False, counted: bool = True
+        ) -> CandidatePage:
+            return self._store.newest(
+                filter,
+                limit,
+                offset,
+                text=text,
+                where=where,
+                by_document=by_document,
+                counted=counted,
+            )
 
-    def recent(
-        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
-    ) -> list[Candidate]:
-        return enough(
-            limit,
-            lambda n: self._store.recent(text, filter, n, by_words),
-            self._visible_candidates,
-        )
+        if not self._hidden:
+            return read(limit, offset, by_document, counted)
+        if where != "content" or not (counted or by_document):
+            found = enough(
+                offset + limit,
+                lambda n: read(n, counted=False).candidates,
+                self._visible_candidates,
+            )
+            return CandidatePage(found[offset:], len(found[offset:]))
+        # All of them are counted. A count per page would tell how many messages other pages hide.
+        candidates, total, is_complete = read(MAX_COUNTED)
+        visible = self._visible_candidates(candidates)
+        total += len(visible) - len(candidates)
+        if by_document:
+            firsts: dict[str, Candidate] = {}
+            for candidate in visible:
+                firsts.setdefault(candidate.document, candidate)
+            visible, total = list(firsts.values()), len(firsts)
+        return CandidatePage(visible[offset : offset + limit], total, is_complete)
 
     # -- vectors ---
 
@@ -272,27 +286,7 @@ class AudienceStore(StoreView):
             return []
         return self._store.vectors(space, key)
 
-    def sample(self, limit: int) -> Iterator[str]:
-        candidates, _ = self.newest(_ALL, limit, 0)
-        return (candidate.content for candidate in candidates)
-
     # -- visibility ---
-
-    def _page(
-        self, result: tuple[list[Candidate], int], limit: int, offset: int, by_document: bool
-    ) -> tuple[list[Candidate], int]:
-        """A page of the visible candidates, or of the first visible one of each document.
-
-        All of them are counted. A count per page would tell how many messages the other pages hide.
-        """
-        candidates, total = result
-        visible = self._visible_candidates(candidates)
-        if by_document:
-            firsts: dict[str, Candidate] = {}
-            for candidate in visible:
-                firsts.setdefault(candidate.document, candidate)
-            return list(firsts.values())[offset : offset + limit], len(firsts)
-        return visible[offset : offset + limit], total - len(candidates) + len(visible)
 
     def _visible_candidates(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         visible = self._visible_set(candidate.key for candidate in candidates)
@@ -352,31 +346,14 @@ class LabelledStore(StoreView):
     def has_match(self, node: Node, filter: Filter) -> bool:
         return AudienceStore(self._store).has_match(node, filter)
 
-    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._label(self._store.candidates(keys, filter))
-
-    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
-        return self._label(self._store.candidates_by_id(ids, filter))
-
-    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        return self._label(self._store.previous_passages(keys))
-
-    def newest(
-        self, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> tuple[list[Candidate], int]:
-        candidates, total = self._store.newest(filter, limit, offset, by_document)
-        return self._label(candidates), total
-
-    def recent(
-        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
+    def candidates(
+        self, passages: Passages, filter: Filter, previous: bool = False
     ) -> list[Candidate]:
-        return self._label(self._store.recent(text, filter, limit, by_words))
+        return self._label(self._store.candidates(passages, filter, previous))
 
-    def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> SubstringMatches:
-        matches = self._store.find_substring(text, filter, limit, offset, by_document)
-        return matches._replace(candidates=self._label(matches.candidates))
+    def newest(self, filter: Filter, limit: int, offset: int = 0, **options: Any) -> CandidatePage:
+        page = self._store.newest(filter, limit, offset, **options)
+        return page._replace(candidates=self._label(page.candidates))
 
     def _label(self, candidates: list[Candidate]) -> list[Candidate]:
         if not candidates:

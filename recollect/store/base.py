@@ -28,6 +28,7 @@ from recollect.store.values import (
     Appended,
     Batch,
     Candidate,
+    CandidatePage,
     Closure,
     Contents,
     Findings,
@@ -40,10 +41,12 @@ from recollect.store.values import (
     Removal,
     SaveResult,
     Space,
-    SubstringMatches,
     TimedMatches,
     Unembedded,
 )
+
+Passages = Sequence[int] | Sequence[tuple[str, str]]
+"""Passages by their keys, or by the id of their document and their own."""
 
 
 class Store:
@@ -114,16 +117,11 @@ class Store:
         they are. Returns their number. With `dry_run`, they are only counted.
         """
 
-    def delete_passage(self, document: str, passage: str) -> Passage:
-        """Delete a passage and everything derived from it, and return it.
+    def delete(self, document: str, passage: str | None = None) -> Document:
+        """Delete a document, or one of its passages, and everything derived from it.
 
-        Raises NotFound, or Conflict if other passages reply to it.
-        """
-
-    def delete(self, document: str) -> Document:
-        """Delete a document, its passages and everything derived from them, and return it.
-
-        Raises NotFound.
+        Returns the document with what was deleted. Raises NotFound, or Conflict if other passages
+        reply to the passage.
         """
 
     def forget(self, removals: Sequence[Removal]) -> Forgotten:
@@ -134,17 +132,14 @@ class Store:
         `save` can leave out what was forgotten. What the library does not have is skipped.
         """
 
-    def document(self, id: str) -> Document:
-        """A document with all its passages. Raises NotFound."""
+    def document(self, id: str, with_passages: bool = True) -> Document:
+        """A document with all its passages, or without them. Raises NotFound."""
 
     def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents with all their passages, by their identifiers (`language.text.identifier`).
 
         Those that the library does not have are left out.
         """
-
-    def header(self, id: str) -> Document:
-        """A document without its passages. Raises NotFound."""
 
     def summary(self, id: str) -> Summary:
         """A document as lists show it. Raises NotFound."""
@@ -334,14 +329,14 @@ class Store:
     def known_words(self, words: Sequence[str]) -> set[str]:
         """Which of the words the library contains."""
 
-    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        """The passages with these keys that pass the filter, in any order."""
+    def candidates(
+        self, passages: Passages, filter: Filter, previous: bool = False
+    ) -> list[Candidate]:
+        """The passages that pass the filter, in any order.
 
-    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
-        """The same for passages with these ids, each after the id of its document."""
-
-    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        """The passages directly before these in their documents."""
+        They are given by their keys, or by the ids of their documents and their own. With
+        `previous`, those directly before these in their documents.
+        """
 
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         """How well these passages match, by the engine's score; higher is better.
@@ -350,28 +345,23 @@ class Store:
         be compared.
         """
 
-    def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> SubstringMatches:
-        """A page of passages that contain `text`, ignoring case, newest first.
-
-        With `by_document`, only the newest of each document, and the number of documents.
-        """
-
     def newest(
-        self, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> tuple[list[Candidate], int]:
-        """A page of passages that pass the filter, newest first, and their number.
+        self,
+        filter: Filter,
+        limit: int,
+        offset: int = 0,
+        *,
+        text: str | None = None,
+        where: str = "content",
+        by_document: bool = False,
+        counted: bool = True,
+    ) -> CandidatePage:
+        """A page of the passages that pass the filter, newest first.
 
-        With `by_document`, only the newest passage of each document, and the number of documents.
-        """
-
-    def recent(
-        self, text: str | None, filter: Filter, limit: int, by_words: bool = False
-    ) -> list[Candidate]:
-        """The newest passages that contain `text`, or whose title does.
-
-        With `by_words`, those that contain all its words.
+        With `text`, those that contain it, ignoring case: in their "content"; "anywhere", that is
+        in their content or title; or that contain all its "words" there. With `by_document`, only
+        the newest of each document, and the number of documents. Without `counted`, and unless the
+        content is searched, the number is that of the page.
         """
 
     # -- search by meaning ---
@@ -396,9 +386,6 @@ class Store:
         Most of them contain no word that the model knows.
         """
 
-    def queue(self, space: Space, passages: Sequence[int]) -> None:
-        """Queue passages for embedding, given by their keys."""
-
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         """Store the vectors of passages from `unembedded`: any number of vectors for each.
 
@@ -407,11 +394,17 @@ class Store:
         """
 
     def update_space(
-        self, space: Space, ready: bool = False, noise_floor: float | None = None, size: int = 0
+        self,
+        space: Space,
+        ready: bool = False,
+        noise_floor: float | None = None,
+        size: int = 0,
+        queue: Sequence[int] = (),
     ) -> None:
         """Mark a space as ready: every passage has been embedded. Or store its noise floor.
 
-        That was measured when the library had `size` passages.
+        That was measured when the library had `size` passages. Or queue passages for embedding,
+        given by their keys.
         """
 
     def nearest(
@@ -430,9 +423,6 @@ class Store:
 
     def vectors(self, space: Space, key: int) -> list[Any]:
         """The vectors of a passage."""
-
-    def sample(self, limit: int) -> Iterator[str]:
-        """Texts of passages spread evenly over the library, for models that learn from it."""
 
     # -- imports ---
 
@@ -530,12 +520,9 @@ class Store:
         """Inside this block, the reads of this thread are parts of one search.
 
         They are made in one transaction. So the store holds a connection until the end of the
-        block, until this thread writes, or until `release_snapshot`. Background work of other
-        threads waits meanwhile (`recollect.priority`).
+        block, or until this thread writes. Background work of other threads waits meanwhile
+        (`recollect.priority`).
         """
-
-    def release_snapshot(self) -> None:
-        """Hold no connection for now. Called before something that takes long without reading."""
 
     def needs_refresh(self) -> bool:
         """Whether `refresh` has work to do for text search."""

@@ -16,8 +16,8 @@ from recollect.language.text import fold, has_token, tokens
 from recollect.model.documents import Passage
 from recollect.model.search import Filter
 from recollect.store.audience import enough
-from recollect.store.base import Store
-from recollect.store.values import Candidate, Space, SubstringMatches
+from recollect.store.base import Passages, Store
+from recollect.store.values import Candidate, CandidatePage, Space
 from recollect.store.views import StoreView
 
 # Larger counts are lower bounds.
@@ -66,37 +66,21 @@ class ObservationStore(StoreView):
         cosines = self._store.cosines(space, vector, keys)
         return sorted(cosines.items(), key=lambda pair: -pair[1])[:limit]
 
-    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        return self._matching_candidates(self._store.candidates(keys, filter))
+    def candidates(
+        self, passages: Passages, filter: Filter, previous: bool = False
+    ) -> list[Candidate]:
+        if previous:
+            return []  # an observation does not answer the one before it
+        return self._matching_candidates(self._store.candidates(passages, filter))
 
-    def previous_passages(self, keys: Sequence[int]) -> list[Candidate]:
-        """None: an observation does not answer the one before it."""
-        return []
-
-    def newest(
-        self, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> tuple[list[Candidate], int]:
+    def newest(self, filter: Filter, limit: int, offset: int = 0, **options: Any) -> CandidatePage:
         if not self.is_filtered:
-            candidates, total = self._store.newest(filter, limit, offset, by_document)
-            return self._matching_candidates(candidates), total
-        return self._page(self._store.newest(filter, MAX_COUNTED, 0, by_document), limit, offset)
-
-    def find_substring(
-        self, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
-    ) -> SubstringMatches:
-        if not self.is_filtered:
-            matches = self._store.find_substring(text, filter, limit, offset, by_document)
-            return matches._replace(candidates=self._matching_candidates(matches.candidates))
-        matches = self._store.find_substring(text, filter, MAX_COUNTED, 0, by_document)
-        page = self._page((matches.candidates, matches.total), limit, offset)
-        return SubstringMatches(*page, matches.is_complete)
-
-    def _page(
-        self, result: tuple[list[Candidate], int], limit: int, offset: int
-    ) -> tuple[list[Candidate], int]:
-        candidates, total = result
+            page = self._store.newest(filter, limit, offset, **options)
+            return page._replace(candidates=self._matching_candidates(page.candidates))
+        candidates, total, is_complete = self._store.newest(filter, MAX_COUNTED, **options)
         matching = self._matching_candidates(candidates)
-        return matching[offset : offset + limit], total - len(candidates) + len(matching)
+        total += len(matching) - len(candidates)
+        return CandidatePage(matching[offset : offset + limit], total, is_complete)
 
     def _matching_candidates(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         keys = set(self._matching([candidate.key for candidate in candidates]))

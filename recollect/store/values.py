@@ -148,12 +148,12 @@ class Candidate(NamedTuple):
         return self.heading or self.title
 
 
-class SubstringMatches(NamedTuple):
-    """A page of the passages that contain a text."""
+class CandidatePage(NamedTuple):
+    """A page of a list of passages."""
 
     candidates: list[Candidate]
     total: int
-    """The number of all such passages."""
+    """The number of all passages in the list."""
     is_complete: bool = True
     """False if there was no time to look at every passage: newer ones were looked at first."""
 

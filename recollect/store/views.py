@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from recollect.errors import InvalidInput
 from recollect.model import undo
-from recollect.model.documents import Document, Passage
+from recollect.model.documents import Document
 from recollect.model.receipts import Receipt
 from recollect.model.undo import Change
 from recollect.store.audit_log import DELETE, FORGET, REDACT, RESTORE, UNDO, Entry
@@ -64,10 +64,13 @@ class AuditedStore(StoreView):
         super().__init__(store)
         self._record = record
 
-    def delete(self, document: str) -> Document:
-        deleted_document = self._store.delete(document)
-        self._record(Entry.of(DELETE, deleted_document.kind, [document]))
-        return deleted_document
+    def delete(self, document: str, passage: str | None = None) -> Document:
+        deleted = self._store.delete(document, passage)
+        if passage is None:
+            self._record(Entry.of(DELETE, deleted.kind, [document]))
+        else:
+            self._record(Entry.of(DELETE, "message", [document, passage], 1))
+        return deleted
 
     def trash(self, document: str, until: datetime) -> Change:
         change = self._store.trash(document, until)
@@ -79,11 +82,6 @@ class AuditedStore(StoreView):
         if change.action == undo.DELETE:
             self._record(Entry.of(RESTORE, "document", [change.id]))
         return change
-
-    def delete_passage(self, document: str, passage: str) -> Passage:
-        deleted_passage = self._store.delete_passage(document, passage)
-        self._record(Entry.of(DELETE, "message", [document, passage], 1))
-        return deleted_passage
 
     def forget(self, removals: Sequence[Removal]) -> Forgotten:
         result = self._store.forget(removals)

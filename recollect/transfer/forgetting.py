@@ -167,11 +167,11 @@ def matches(store: Store, selection: Selection, progress: Progress | None) -> It
 def require_existing(store: Store, selection: Selection) -> None:
     """Raise NotFound if an id is unknown: a wrong id must not look like success."""
     for id_ in selection.conversations:
-        store.header(id_)
+        store.document(id_, with_passages=False)
     if not selection.has_named_messages:
         return
     (conversation,) = selection.conversations
-    if store.header(conversation).kind != CONVERSATION:
+    if store.document(conversation, with_passages=False).kind != CONVERSATION:
         raise InvalidInput(
             f"{truncate(conversation, 80)!r} is not a conversation. Items are forgotten as a whole."
         )

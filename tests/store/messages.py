@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect import Document, Passage
+from recollect import Document, Filter, Passage
+from recollect.store.base import Store
+from recollect.store.values import Candidate
 
 NOON = datetime(2025, 5, 1, 12, tzinfo=UTC)
 
@@ -29,3 +31,13 @@ def conversation(*passages: Passage, id: str = "c1", **fields: Any) -> Document:
         chain.append(passage)
     defaults = {"title": "A conversation", "created_at": NOON, "updated_at": NOON}
     return Document("test", id, passages=tuple(chain), **(defaults | fields))
+
+
+def header(store: Store, id: str) -> Document:
+    return store.document(id, with_passages=False)
+
+
+def recent(
+    store: Store, text: str | None, filter: Filter, limit: int, where: str = "anywhere"
+) -> list[Candidate]:
+    return store.newest(filter, limit, text=text, where=where, counted=False).candidates

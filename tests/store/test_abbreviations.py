@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from messages import conversation, message
+from messages import conversation, header, message
 
 from recollect import Passage
 from recollect.errors import AmbiguousId, NotFound
@@ -28,7 +28,7 @@ def view(store: Store) -> AbbreviatedStore:
 
 def test_a_few_characters_of_a_random_id_are_enough(view: AbbreviatedStore) -> None:
     assert view.document("3f2a").id == FIRST
-    assert view.header("3f2a9").id == FIRST
+    assert header(view, "3f2a9").id == FIRST
     assert view.summary("3f2b00").id == SECOND
     assert len(view.positions("3f2a")) == 2
     assert view.passage_page("3f2a", 0, 1)[1] == 2
@@ -75,7 +75,7 @@ CHANGES: dict[str, Any] = {
     "edit": lambda view, id_: view.edit(id_, Edit(title="New")),
     "revise": lambda view, id_: view.revise(id_, lambda document: document),
     "delete": lambda view, id_: view.delete(id_),
-    "delete_passage": lambda view, id_: view.delete_passage(id_, ANSWER[:-1] + "2"),
+    "delete_passage": lambda view, id_: view.delete(id_, ANSWER[:-1] + "2"),
 }
 
 

@@ -61,7 +61,7 @@ def test_the_vocabulary_has_the_words_of_every_append_also_after_some_were_remov
 ) -> None:
     store.append("c", Passage("m1", "user", "a heron and a bittern"))
     with closing(SqliteStore(store.path)) as other:
-        other.delete_passage("c", "m1")
+        other.delete("c", "m1")
     store.append("c", Passage("m2", "user", "a heron again"))
     assert store.known_words(["heron", "bittern", "again"]) == {"heron", "again"}
     assert store.verify().healthy

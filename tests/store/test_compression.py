@@ -96,7 +96,7 @@ def test_parents_that_are_uuids_take_16_bytes_and_are_read_verbatim(
     assert stored_parents(path) == [None, *(UUID(id).bytes for id in UUIDS[:2])]
     assert store.document("c1").passages == replies().passages
     with pytest.raises(Conflict, match="has replies"):
-        store.delete_passage("c1", UUIDS[1])
+        store.delete("c1", UUIDS[1])
     store.append("c1", Passage("new", "user", LONG, parent=UUIDS[2], metadata={"n": UUIDS[2]}))
     assert store.document("c1").passages[-1].parent == UUIDS[2]
     assert store.document("c1").passages[-1].metadata == {"n": UUIDS[2]}
@@ -114,8 +114,8 @@ def test_a_changed_message_is_compressed_again(store: SqliteStore, path: Path) -
 
 def test_compressed_messages_are_found_by_substring(store: SqliteStore) -> None:
     store.save([conversation(LONG, "nothing of that kind, but long enough to be compressed")])
-    assert [hit.id for hit in store.find_substring("=>", Filter(), 9, 0)[0]] == []
-    assert [hit.id for hit in store.find_substring("quare every", Filter(), 9, 0)[0]] == ["m0"]
+    assert [hit.id for hit in store.newest(Filter(), 9, text="=>")[0]] == []
+    assert [hit.id for hit in store.newest(Filter(), 9, text="quare every")[0]] == ["m0"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from messages import NOON, conversation, message
+from messages import NOON, conversation, message, recent
 
 from recollect import Document, Filter, Passage, SearchOptions
 from recollect.errors import ImportUndone, InvalidInput, NotFound
@@ -295,7 +295,7 @@ def test_a_message_without_a_date_is_stored_and_listed_last(store: Store) -> Non
     store.save(
         [conversation(Passage("a", "user", "no time here"), message("b", "a time here", minutes=1))]
     )
-    assert [c.id for c in store.recent("here", EVERYTHING, 10)] == ["b", "a"]
+    assert [c.id for c in recent(store, "here", EVERYTHING, 10)] == ["b", "a"]
 
 
 @given(
@@ -438,7 +438,7 @@ def test_a_deleted_document_is_gone_everywhere(store: Store) -> None:
     )
     store.delete("c1")
     assert (matching_ids(store, "secretword"), matching_ids(store, "other")) == ([], ["b"])
-    assert store.recent("cretwor", EVERYTHING, 10) == []
+    assert recent(store, "cretwor", EVERYTHING, 10) == []
     with pytest.raises(NotFound):
         store.document("c1")
     with pytest.raises(NotFound):
@@ -607,8 +607,8 @@ def test_the_total_counts_all_matches_on_every_page(store: Store) -> None:
 def test_recent_finds_a_substring_or_all_words_newest_first(
     conversations: Store, text: str, expected: list[str]
 ) -> None:
-    messages = conversations.recent(text, EVERYTHING, 50)
-    messages = messages or conversations.recent(text, EVERYTHING, 50, by_words=True)
+    messages = recent(conversations, text, EVERYTHING, 50)
+    messages = messages or recent(conversations, text, EVERYTHING, 50, "words")
     assert [c.id for c in messages] == expected
 
 
@@ -617,7 +617,7 @@ def test_recent_finds_all_words_even_if_each_word_is_very_frequent(store: Store)
     store.save(
         [conversation(message("m1", crowd), message("m2", "zz first and then qq", minutes=1))]
     )
-    assert [c.id for c in store.recent("qq zz", EVERYTHING, 50, by_words=True)] == ["m2"]
+    assert [c.id for c in recent(store, "qq zz", EVERYTHING, 50, "words")] == ["m2"]
 
 
 def test_recent_distinguishes_accents_within_a_word(store: Store) -> None:
@@ -630,12 +630,15 @@ def test_recent_distinguishes_accents_within_a_word(store: Store) -> None:
             )
         ]
     )
-    assert [c.id for c in store.recent("café", EVERYTHING, 50)] == ["m3", "m2"]
+    assert [c.id for c in recent(store, "café", EVERYTHING, 50)] == ["m3", "m2"]
 
 
 def test_recent_without_a_text_returns_the_newest_messages(conversations: Store) -> None:
-    assert [c.id for c in conversations.recent(None, EVERYTHING, 2)] == ["n2", "n1"]
-    assert [c.id for c in conversations.recent(None, Filter(roles=("tool",)), 9)] == ["m3"]
+    assert [c.id for c in recent(conversations, None, EVERYTHING, 2)] == [
+        "n2",
+        "n1",
+    ]
+    assert [c.id for c in recent(conversations, None, Filter(roles=("tool",)), 9)] == ["m3"]
 
 
 def test_a_date_filter_finds_old_matches_behind_many_newer_ones(store: Store) -> None:
@@ -643,11 +646,15 @@ def test_a_date_filter_finds_old_matches_behind_many_newer_ones(store: Store) ->
         [conversation(*(message(f"m{n}", "the same words", minutes=n) for n in range(6_000)))]
     )
     window = Filter(after=NOON, before=NOON + timedelta(minutes=2))
-    assert [c.id for c in store.recent("same", window, 50)] == ["m2", "m1", "m0"]
+    assert [c.id for c in recent(store, "same", window, 50)] == [
+        "m2",
+        "m1",
+        "m0",
+    ]
 
 
 def test_substring_search_returns_the_newest_matches_first(conversations: Store) -> None:
-    candidates, total, is_complete = conversations.find_substring("()", EVERYTHING, 10, 0)
+    candidates, total, is_complete = conversations.newest(EVERYTHING, 10, text="()")
     assert is_complete
     assert ([c.id for c in candidates], total) == (["m2"], 1)
 
@@ -661,9 +668,9 @@ def test_substring_search_by_document_returns_the_newest_match_of_each(store: St
         ]
     )
     for text in ("()", "(", ")"):
-        first = store.find_substring(text, EVERYTHING, 1, 0, True)
+        first = store.newest(EVERYTHING, 1, 0, text=text, by_document=True)
         assert ([c.id for c in first.candidates], first.total) == (["c"], 2)
-        second = store.find_substring(text, EVERYTHING, 1, 1, True)
+        second = store.newest(EVERYTHING, 1, 1, text=text, by_document=True)
         assert ([c.id for c in second.candidates], second.total) == (["b"], 2)
 
 
@@ -673,7 +680,7 @@ def test_no_input_breaks_a_search(conversations: Store, text: str) -> None:
         conversations, Meaning(conversations), storable(text), EVERYTHING, SearchOptions(limit=5)
     )
     assert page.total >= len(page.hits)
-    conversations.recent(storable(text), EVERYTHING, 5)
+    recent(conversations, storable(text), EVERYTHING, 5)
 
 
 @given(st.data())
@@ -698,8 +705,8 @@ def test_recent_agrees_with_a_scan_of_all_messages(
     by_words = {
         p.id for p in everything if words and words <= set(re.findall(r"[^\W_]+", fold(p.content)))
     }
-    assert literal <= {c.id for c in conversations.recent(piece, EVERYTHING, 50)}
-    assert by_words <= {c.id for c in conversations.recent(piece, EVERYTHING, 50, by_words=True)}
+    assert literal <= {c.id for c in recent(conversations, piece, EVERYTHING, 50)}
+    assert by_words <= {c.id for c in recent(conversations, piece, EVERYTHING, 50, "words")}
 
 
 # -- receipts ---

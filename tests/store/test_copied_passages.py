@@ -78,7 +78,7 @@ def test_the_title_of_the_original_is_restored_although_a_fork_was_imported_late
 def test_a_message_is_deleted_although_a_fork_repeats_it(store: Store) -> None:
     run_import(store, session("c1", "a", "b"))
     run_import(store, session("c2", "a", "b", "x"))
-    store.delete_passage("c1", "b")
+    store.delete("c1", "b")
     store.delete("c1")
     assert stored_ids(store) == {"c2": ["x"]}
 

@@ -90,7 +90,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just(change_models), IDENTIFIERS, st.sampled_from(["m1", None])),
     st.tuples(method("rewrite"), st.just("c3"), documents()),
     st.tuples(st.just(move_to_project), IDENTIFIERS, st.sampled_from(["one", "two"])),
-    st.tuples(method("delete_passage"), IDENTIFIERS, st.sampled_from(PASSAGE_IDS)),
+    st.tuples(method("delete"), IDENTIFIERS, st.sampled_from(PASSAGE_IDS)),
     st.tuples(method("delete"), IDENTIFIERS),
 )
 

@@ -107,7 +107,7 @@ def test_every_way_of_writing_keeps_the_labels(store: Store) -> None:
 
     store.revise("c1", revise)
     assert human_only_ids(store) == {"a", "c"}
-    store.delete_passage("c1", "a")
+    store.delete("c1", "a")
     assert human_only_ids(store) == {"c"}
     store.save([conversation("c2", [Passage("a", "user", "zebra", metadata=SECRET)])])
     store.delete("c1")

@@ -109,10 +109,10 @@ def test_the_newest_message_of_each_conversation_is_listed(store: Store) -> None
         (Filter(before=NOON + timedelta(minutes=12)), 1, 6),
         (Filter(authors=("nobody",)), 0, 0),
     ):
-        candidates, count = store.newest(filter, 3, 1, by_document=True)
+        candidates, count, _ = store.newest(filter, 3, 1, by_document=True)
         expected = [f"m{number}-{place}" for number in (1, 2, 3)][:total]
         assert ([candidate.id for candidate in candidates], count) == (expected, total), filter
-    candidates, _ = store.newest(Filter(), 3, 6, by_document=True)
+    candidates, _, _ = store.newest(Filter(), 3, 6, by_document=True)
     assert [candidate.id for candidate in candidates] == ["undated"]
 
 
@@ -140,10 +140,10 @@ def test_the_newest_messages_are_those_whose_conversation_has_the_words_in_its_t
         "会議": ["script"],
         "alrus": [],
     }.items():
-        candidates, total = store.newest(Filter(titles=(phrase,), authors=("Ada",)), 9, 0)
+        candidates, total, _ = store.newest(Filter(titles=(phrase,), authors=("Ada",)), 9, 0)
         assert [candidate.document for candidate in candidates] == names, phrase
         assert total == len(names)
         others = {name for name in titles if name not in names}
-        candidates, total = store.newest(Filter(not_titles=(phrase,)), 3, 0)
+        candidates, total, _ = store.newest(Filter(not_titles=(phrase,)), 3, 0)
         assert {candidate.document for candidate in candidates} <= others
         assert total == 2 * len(others)

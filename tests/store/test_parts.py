@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from messages import NOON, conversation, message
+from messages import NOON, conversation, header, message
 
 from recollect import Document, Filter
 from recollect.errors import Conflict, NotFound
@@ -24,9 +24,9 @@ from recollect.store.base import Store
 
 def test_a_header_is_the_document_without_its_passages(store: Store) -> None:
     store.save([conversation(message("a"), message("b"), metadata={"k": 1})])
-    assert store.header("c1") == replace(store.document("c1"), passages=())
+    assert header(store, "c1") == replace(store.document("c1"), passages=())
     with pytest.raises(NotFound):
-        store.header("nowhere")
+        header(store, "nowhere")
 
 
 def test_a_summary_equals_the_entry_in_the_list(store: Store) -> None:
@@ -76,7 +76,7 @@ def test_a_document_is_linear_until_it_has_a_branch(store: Store) -> None:
     assert store.is_linear("c1")
     store.save([conversation(*chain, message("c", minutes=2, parent="a"))])
     assert not store.is_linear("c1")
-    store.delete_passage("c1", "b")
+    store.delete("c1", "b")
     assert store.is_linear("c1")
     with pytest.raises(NotFound):
         store.is_linear("ghost")
@@ -232,13 +232,13 @@ def test_a_document_is_listed_if_one_message_passes_the_whole_filter(store: Stor
 def test_an_update_changes_only_the_given_fields(store: Store) -> None:
     store.save([conversation(message("a"), metadata={"keep": 1, "drop": 2})])
     store.edit("c1", Edit(project="work", metadata={"drop": None, "tags": ["x"], "null": None}))
-    header = store.header("c1")
-    assert (header.title, header.project, without_edited_fields(header.metadata)) == (
+    edited = header(store, "c1")
+    assert (edited.title, edited.project, without_edited_fields(edited.metadata)) == (
         "A conversation",
         "work",
         {"keep": 1, "tags": ["x"]},
     )
-    assert header.updated_at and header.updated_at > NOON
+    assert edited.updated_at and edited.updated_at > NOON
     assert [
         s.id for s in store.summaries(Filter(tags=("X",), projects=("work",)), "", 10, 0)[0]
     ] == ["c1"]
@@ -251,7 +251,10 @@ def test_tags_survive_later_imports_without_tags(store: Store) -> None:
     store.edit("c1", Edit(metadata={"tags": ["mine"]}))
     later = datetime.now(UTC) + timedelta(days=1)
     store.save([conversation(message("a"), message("b"), metadata={"k": 2}, updated_at=later)])
-    assert without_edited_fields(store.header("c1").metadata) == {"k": 2, "tags": ["mine"]}
+    assert without_edited_fields(header(store, "c1").metadata) == {
+        "k": 2,
+        "tags": ["mine"],
+    }
     store.save(
         [
             conversation(
@@ -259,7 +262,7 @@ def test_tags_survive_later_imports_without_tags(store: Store) -> None:
             )
         ]
     )
-    assert without_edited_fields(store.header("c1").metadata) == {"tags": ["mine", "theirs"]}
+    assert without_edited_fields(header(store, "c1").metadata) == {"tags": ["mine", "theirs"]}
 
 
 def test_appending_returns_the_position(store: Store) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from messages import message
+from messages import message, recent
 from random_libraries import WORDS, conversation, random_documents, random_filter, random_tree
 
 from recollect import Filter
@@ -56,10 +56,10 @@ def results(store: SqliteStore, seed: int, searches: int = 30) -> list[object]:
         assert sum(group.matches for group in groups.passages) == len(keys)
         outcomes.append((node, filter, keys, sorted(map(repr, groups.passages))))
         text = " ".join(rng.choices(WORDS, k=2))[rng.randrange(3) :]
-        literal = store.find_substring(text, filter, MANY, 0)
-        recent = store.recent(text, filter, MANY)
+        literal = store.newest(filter, MANY, text=text)
+        newest = recent(store, text, filter, MANY)
         outcomes.append((text, literal.total, [c.key for c in literal.candidates]))
-        outcomes.append((text, [c.key for c in recent]))
+        outcomes.append((text, [c.key for c in newest]))
     return outcomes
 
 
@@ -133,10 +133,10 @@ def test_a_word_of_the_title_is_not_in_the_text(open_store: Callable[[str], Sqli
         ]
     )
     for text, ids in (("tram", ["b"]), ("castle", ["a"]), ("rams", ["b"]), ("trams to", [])):
-        matches = store.find_substring(text, EVERYTHING, MANY, 0)
+        matches = store.newest(EVERYTHING, MANY, text=text)
         assert [c.id for c in matches.candidates] == ids, text
         assert matches.total == len(ids)
-    both = store.find_substring("castles", EVERYTHING, MANY, 0)
+    both = store.newest(EVERYTHING, MANY, text="castles")
     assert [c.id for c in both.candidates] == ["a"]
 
 

@@ -27,6 +27,7 @@ import psycopg
 import pytest
 from contents import all_contents
 from logins import login, of
+from messages import recent
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
@@ -1262,11 +1263,10 @@ OPERATIONS: tuple[Callable[[Library, str], object], ...] = (
     lambda library, word: library.receipts(),
     lambda library, word: library.verify(),
     lambda library, word: library._store.variants([word, word[:6], "gardens", "canary"]),
-    lambda library, word: library._store.find_substring(word, EVERYTHING, 100, 0),
-    lambda library, word: library._store.newest(EVERYTHING, 100, 0, True),
+    lambda library, word: library._store.newest(EVERYTHING, 100, text=word),
+    lambda library, word: library._store.newest(EVERYTHING, 100, 0, by_document=True),
     lambda library, word: library._store.candidates(range(1, 100), EVERYTHING),
-    lambda library, word: library._store.previous_passages(range(1, 100)),
-    lambda library, word: list(library._store.sample(100)),
+    lambda library, word: library._store.candidates(range(1, 100), EVERYTHING, True),
     lambda library, word: library._store.spaces(),
     lambda library, word: library.update_conversation("c2", f"{word} renamed"),
     lambda library, word: library.add_message(
@@ -1359,8 +1359,8 @@ def test_searching_for_text_of_another_user_finds_nothing(
         assert store.count(parse(word), EVERYTHING) == (0, True)
         assert store.match(parse(word), EVERYTHING, 100) == []
         assert store.variants([word, word[:6]]) == [(word,), (word[:6],)]
-        assert store.find_substring(word[1:7], EVERYTHING, 100, 0) == ([], 0, True)
-        assert store.recent(word, EVERYTHING, 100) == []
+        assert store.newest(EVERYTHING, 100, text=word[1:7]) == ([], 0, True)
+        assert recent(store, word, EVERYTHING, 100) == []
         assert library.conversation_page(Filter.of(kinds=KINDS), title=word) == ([], 0)
         assert library.search("NOT nothing", Filter.of(hidden=True)).total <= 13
 

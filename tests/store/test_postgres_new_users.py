@@ -103,9 +103,9 @@ def test_no_statement_reads_all_messages_of_a_new_user_for_each_of_them(
 ) -> None:
     messages = CONVERSATIONS * MESSAGES
     for by_document in (False, True):
-        matches = new_store.find_substring("\U0001f642", Filter(), 5, 0, by_document)
+        matches = new_store.newest(Filter(), 5, 0, text="\U0001f642", by_document=by_document)
         assert matches.total == CONVERSATIONS
-        newest, total = new_store.newest(Filter(roles=("user",)), 5, 0, by_document)
+        newest, total, _ = new_store.newest(Filter(roles=("user",)), 5, 0, by_document=by_document)
         assert len(newest) == 5
         assert total == [messages, CONVERSATIONS][by_document]
     for node in (parse("walrus"), None):

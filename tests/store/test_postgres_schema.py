@@ -16,6 +16,7 @@ import postgres
 import psycopg
 import pytest
 from logins import login, of, own_database, superuser
+from messages import recent
 
 from recollect import Document, Filter, Passage
 from recollect.errors import NewerLibrary, RecollectError
@@ -220,7 +221,7 @@ def check_operations(store: PostgresStore) -> None:
     store.delete("c2")
     store.repair()
     assert store.count(parse("removed OR imported"), EVERYTHING) == (0, True)
-    assert [c.id for c in store.recent("about", EVERYTHING, 10)] == ["m1", "m0"]
+    assert [c.id for c in recent(store, "about", EVERYTHING, 10)] == ["m1", "m0"]
     assert store.stats()["messages"] == 2
     assert store.stats()["words"] == 6
     assert store.verify().healthy

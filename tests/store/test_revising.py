@@ -125,7 +125,7 @@ def test_unwanted_undo_states_are_deleted(store: Store) -> None:
 
 def test_a_passage_can_be_deleted(store: Store, reopen: Callable[[], Store]) -> None:
     store.save([conversation("one", "two", "walrus")])
-    assert store.delete_passage("c", "m2").content == "walrus"
+    assert store.delete("c", "m2").passages[0].content == "walrus"
     after = reopen().document("c")
     assert [(p.id, p.position, p.canonical) for p in after.passages] == [
         ("m0", 0, True),
@@ -140,7 +140,7 @@ def test_a_passage_can_be_deleted(store: Store, reopen: Callable[[], Store]) -> 
 
 def test_the_last_passage_can_be_deleted_and_others_added(store: Store) -> None:
     store.save([conversation("walrus", title="seal")])
-    store.delete_passage("c", "m0")
+    store.delete("c", "m0")
     assert store.document("c").passages == () and matching_ids(store, "seal") == []
     store.append("c", Passage("m1", "user", "again"))
     assert matching_ids(store, "seal") == ["m1"] and store.summary("c").message_count == 1
@@ -149,8 +149,8 @@ def test_the_last_passage_can_be_deleted_and_others_added(store: Store) -> None:
 def test_a_passage_with_replies_cannot_be_deleted(store: Store) -> None:
     store.save([conversation("one", "two")])
     with pytest.raises(Conflict, match="'m0' has replies"):
-        store.delete_passage("c", "m0")
+        store.delete("c", "m0")
     for document, passage in (("c", "nothing"), ("nowhere", "m1")):
         with pytest.raises(NotFound):
-            store.delete_passage(document, passage)
+            store.delete(document, passage)
     assert contents(store) == ["one", "two"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from messages import recent
 
 from recollect import Document, Filter, Passage
 from recollect.errors import DamagedLibrary, NewerLibrary, RecollectError, SearchTimeout, StoreBusy
@@ -173,7 +174,7 @@ def test_an_incomplete_index_is_completed_on_opening(store: SqliteStore, path: P
     db.close()
     again = SqliteStore(path)
     assert (total(again, "words"), again.verify().healthy) == (2, True)
-    assert [c.id for c in again.recent("irst", Filter(), 5)] == ["m0"]
+    assert [c.id for c in recent(again, "irst", Filter(), 5)] == ["m0"]
     again.close()
 
 

@@ -1164,7 +1164,7 @@ def test_deleting_a_message_removes_it_from_all_files(store: SqliteStore, path: 
         store.append("c0", message(f"m{n}", f"walrus only{n}x"))
     refresh(store, STATIC)
     assert volumes_with(store, "quixotic")
-    store.delete_passage("gone", "g2")
+    store.delete("gone", "g2")
     assert volumes_with(store, "quixotic") == [] and files_with(path.parent, b"quixotic") == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from messages import conversation, message
+from messages import conversation, message, recent
 
 from recollect import Filter
 from recollect.language.text import fold
@@ -48,7 +48,7 @@ def test_the_index_finds_what_a_scan_finds(store: Store, seed: int) -> None:
     store.save([conversation(*(message(f"m{n}", text) for n, text in enumerate(texts)))])
     for needle in contents(40, seed + 100):
         expected = {f"m{n}" for n, text in enumerate(texts) if fold(needle) in fold(text)}
-        matches = store.find_substring(needle, Filter(), 200, 0)
+        matches = store.newest(Filter(), 200, text=needle)
         assert {candidate.id for candidate in matches.candidates} == expected, repr(needle)
         assert (matches.total, matches.is_complete) == (len(expected), True)
 
@@ -58,7 +58,7 @@ def test_pages_are_newest_first_and_filters_apply(store: Store) -> None:
     passages += [message("x", "zebra", "assistant", 9), message("y", "zebra", visibility="hidden")]
     store.save([conversation(*passages), conversation(message("z", "zebra"), id="c2")])
     for text in ("zebra", "a zebra cros", "ebr", "bra cr"):
-        page = store.find_substring(text, Filter(roles=("user",), conversations=("c1",)), 2, 1)
+        page = store.newest(Filter(roles=("user",), conversations=("c1",)), 2, 1, text=text)
         assert ([c.id for c in page.candidates], page.total) == (["m3", "m2"], 5)
 
 
@@ -76,13 +76,18 @@ def test_the_newest_messages_with_frequent_words_are_listed(store: Store) -> Non
         ("nd", ["y", "m16", "m15"], []),
         ("nothing", [], []),
     ):
-        assert [c.id for c in store.recent(text, Filter(), 3)] == literal, text
-        assert [c.id for c in store.recent(text, Filter(), 3, by_words=True)] == by_words, text
-    assert [c.id for c in store.recent("and", Filter(roles=("assistant",)), 3)] == []
+        assert [c.id for c in recent(store, text, Filter(), 3)] == literal, text
+        assert [c.id for c in recent(store, text, Filter(), 3, "words")] == by_words, text
+    assert [
+        c.id
+        for c in store.newest(
+            Filter(roles=("assistant",)), 3, text="and", where="anywhere"
+        ).candidates
+    ] == []
 
 
 def test_a_page_beyond_the_last_match_is_empty_but_has_the_total(store: Store) -> None:
     store.save([conversation(*(message(f"m{n}", "zebra", minutes=n) for n in range(5)))])
     for text in ("zebra", "ebr", "zebra "):
-        matches = store.find_substring(text, Filter(), 3, 9)
+        matches = store.newest(Filter(), 3, 9, text=text)
         assert (matches.candidates, matches.total) == ([], 5 * (text != "zebra ")), text

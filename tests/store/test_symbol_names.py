@@ -91,8 +91,8 @@ def test_any_part_of_a_text_with_names_is_found_literally(store: Store) -> None:
         for length in (1, 2, 3, 5):
             part = text[start : start + length]
             if part.strip():
-                candidates = store.find_substring(part, EVERYTHING, 10, 0).candidates
+                candidates = store.newest(EVERYTHING, 10, text=part).candidates
                 assert "a" in {candidate.id for candidate in candidates}, part
     for part in ("plus", "sharp", "cplus"):
-        candidates = store.find_substring(part, EVERYTHING, 10, 0).candidates
+        candidates = store.newest(EVERYTHING, 10, text=part).candidates
         assert {candidate.id for candidate in candidates} == {"b"}, part

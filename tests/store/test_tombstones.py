@@ -130,7 +130,7 @@ def test_undoing_an_import_does_not_bring_a_forgotten_text_back(store: Store) ->
 def test_what_was_forgotten_is_neither_found_nor_counted(store: Store) -> None:
     store.save([talk("one zebra", "two", "three zebra")])
     store.forget([Removal("c1", ("m0", "m2"))])
-    matches = store.find_substring("zebra", Filter(hidden=True), 10, 0)
+    matches = store.newest(Filter(hidden=True), 10, text="zebra")
     assert matches.total == 0
     assert store.known_words(["zebra"]) == set()
     assert store.stats()["messages"] == 1

@@ -140,7 +140,7 @@ def test_a_word_that_another_process_has_removed_is_added_again(
     here.save([conversation("hello", id="a"), conversation("a xylophone", id="b")])
     there.delete("b")
     here.append("a", Passage("m1", "user", "another xylophone"))
-    assert here.find_substring("ylopho", Filter(), 10, 0).total == 1
+    assert here.newest(Filter(), 10, text="ylopho").total == 1
 
 
 def test_a_word_of_a_failed_write_is_added_by_the_next_one(sqlite_store: SqliteStore) -> None:

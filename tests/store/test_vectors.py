@@ -258,8 +258,8 @@ def test_the_queue_does_not_keep_deleted_or_replaced_passages(store: Store) -> N
     (saved,) = store.save([note])
     embed_all(store, space, unit(25, 3, 8))
     store.update_space(space, ready=True)
-    store.delete_passage("c1", "b")
-    store.delete_passage("c1", "a")
+    store.delete("c1", "b")
+    store.delete("c1", "a")
     store.rewrite(saved.id, replace(note, passages=(message("b", "second"),)))
     store.delete("c1")
     assert [p.content for p in store.unembedded(space, 1)[0]] == ["second"]
@@ -292,7 +292,7 @@ def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Stor
     assert [p.content for p in store.vectorless(space, 0, 10)] == ["text 0"]
     assert store.vectorless(space, batch[0].key, 10) == []
     for _ in range(2):
-        store.queue(space, [batch[0].key, 999])
+        store.update_space(space, queue=[batch[0].key, 999])
     assert store.vectorless(space, 0, 10) == []
     assert [p.content for p in store.unembedded(space, 10)[0]] == ["text 0", "text 3"]
     assert store.verify().healthy
@@ -500,14 +500,6 @@ def test_the_indexing_lock_is_free_as_soon_as_it_is_released(
         for one in (store, reopen()):
             with one.indexing_lock() as is_locked:
                 assert is_locked
-
-
-def test_a_sample_is_spread_over_the_library(store: Store) -> None:
-    store.save([conversation("c1", *(message(f"m{n}", f"text {n}") for n in range(100)))])
-    sample = [int(text.split()[1]) for text in store.sample(10)]
-    assert 10 <= len(sample) <= 20
-    assert (min(sample) < 20, max(sample) > 80) == (True, True)
-    assert len(list(store.sample(1_000))) == 100
 
 
 def test_the_key_of_a_missing_passage_raises_not_found(store: Store) -> None:

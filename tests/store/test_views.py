@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from contents import all_contents
+from messages import recent
 
 from recollect import Document, Filter, Passage, Receipt
 from recollect.errors import InvalidInput, NotFound
@@ -66,7 +67,7 @@ def test_the_labelled_view_labels_everything_that_returns_candidates() -> None:
         if callable(getattr(Store, name))
     }
     with_candidates = {
-        name for name, kind in returns.items() if "Candidate" in kind or "SubstringMatches" in kind
+        name for name, kind in returns.items() if "Candidate" in kind or "CandidatePage" in kind
     }
     assert "candidates" in with_candidates
     assert overrides(LabelledStore) == with_candidates | {"has_match"}
@@ -194,7 +195,7 @@ def test_an_agent_gets_nothing_for_the_keys_of_hidden_messages(agent: AudienceSt
     assert agent.passages_by_key(keys).keys() == {visible}
     assert [key for key, _, _ in agent.change_times(keys)] == [visible]
     assert [c.id for c in agent.candidates(keys, EVERYTHING)] == ["a"]
-    assert [c.id for c in agent.previous_passages([key_of(agent, "b")])] == []
+    assert [c.id for c in agent.candidates([key_of(agent, "b")], EVERYTHING, True)] == []
     assert agent.text_scores(parse("zebra"), keys).keys() == {visible}
 
 
@@ -203,18 +204,20 @@ def test_an_agent_searches_without_the_hidden_messages(agent: AudienceStore) -> 
     assert set(agent.match(parse("zebra"), EVERYTHING, 2)) == visible
     assert agent.count(parse("zebra"), EVERYTHING) == (2, True)
     assert set(agent.title_matches([Word("zebras")])) == {key_of(agent, "a")}
-    matches = agent.find_substring("zebra", EVERYTHING, 10, 0)
+    matches = agent.newest(EVERYTHING, 10, text="zebra")
     assert matches.is_complete
-    for candidates, total in (agent.newest(EVERYTHING, 10, 0), matches[:2]):
+    for candidates, total in (page[:2] for page in (agent.newest(EVERYTHING, 10, 0), matches)):
         assert ({c.key for c in candidates}, total) == (visible, 2)
-    assert {c.key for c in agent.recent("zebra", EVERYTHING, 2)} == visible
+    assert {c.key for c in recent(agent, "zebra", EVERYTHING, 2)} == visible
 
 
 def test_an_agent_gets_the_newest_visible_message_of_each_document(agent: AudienceStore) -> None:
     hidden = Passage("later", "user", "zebra last", visibility="human_only")
     agent._store.append("c1", hidden)
-    matches = agent.find_substring("zebra", EVERYTHING, 10, 0, True)
-    for candidates, total in (agent.newest(EVERYTHING, 10, 0, True), matches[:2]):
+    matches = agent.newest(EVERYTHING, 10, 0, text="zebra", by_document=True)
+    for candidates, total in (
+        page[:2] for page in (agent.newest(EVERYTHING, 10, 0, by_document=True), matches)
+    ):
         assert ([c.id for c in candidates], total) == (["b"], 1)
 
 
@@ -252,7 +255,7 @@ def test_an_agent_cannot_do_what_needs_the_whole_library(agent: AudienceStore) -
     for operation in (
         lambda: agent.delete("c1"),
         lambda: agent.trash("c1", NOON),
-        lambda: agent.delete_passage("c1", "b"),
+        lambda: agent.delete("c1", "b"),
         lambda: agent.revise("c1", lambda document: document),
         lambda: agent.delete_undo_states(lambda state: bool(states.append(state))),
         lambda: agent.export_batches(batches.append),

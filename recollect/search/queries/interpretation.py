@@ -20,7 +20,6 @@ from recollect.language.queries.query_tree import Node, Word, all_of
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import windows
 from recollect.model.search import Filter, SearchOptions
-from recollect.models.embeddings import is_remote
 from recollect.search.queries.correction import correct_terms
 from recollect.search.queries.query_terms import query_terms
 from recollect.search.queries.terms import (
@@ -267,8 +266,6 @@ def embed(text: str, store: Store, meaning: Meaning) -> QueryMeaning:
         space = meaning.space()
         if space is None:
             return NO_MEANING
-        if is_remote(space.name):
-            store.release_snapshot()
         return QueryMeaning(space, meaning.vector(space, text))
     except RecollectError as error:
         return QueryMeaning(space, problem=f"Vectors were not used: {error}")

@@ -107,7 +107,7 @@ def author_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[st
 def has_messages_by(authors: tuple[str, ...], store: Store, filter: Filter) -> bool:
     """Whether the reader can find a message by one of the authors."""
     by_authors = Filter(kinds=filter.kinds or KINDS, hidden=True, authors=authors)
-    return bool(authors) and bool(store.recent(None, by_authors, 1))
+    return bool(authors) and bool(store.newest(by_authors, 1, counted=False).candidates)
 
 
 def source_names(store: Store, filter: Filter, names: Sequence[str]) -> tuple[str, ...]:

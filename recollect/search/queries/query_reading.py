@@ -226,7 +226,8 @@ def words_without_topic(language: Language) -> frozenset[str]:
 
 def has_messages(period: Query, store: Store, filters: Sequence[Filter]) -> bool:
     """Whether anything was written in a period."""
-    return any(store.recent(None, narrow_filter(f, period, store), 1) for f in filters)
+    narrow = (narrow_filter(filter, period, store) for filter in filters)
+    return any(store.newest(filter, 1, counted=False).candidates for filter in narrow)
 
 
 def is_mentioned(mention: Mention, store: Store, filters: Sequence[Filter]) -> bool:

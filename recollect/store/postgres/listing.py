@@ -20,7 +20,6 @@ from recollect.store.postgres.text_search import (
     filter_arguments,
     passages_and_documents,
     passages_and_words,
-    size,
 )
 from recollect.store.postgres.words import (
     known_words,
@@ -30,17 +29,16 @@ from recollect.store.postgres.words import (
 )
 from recollect.store.sql.candidates import COLUMNS, decode_candidates
 from recollect.store.sql.selection import few_documents, literal_text, resolve_filter
-from recollect.store.values import Candidate, SubstringMatches
+from recollect.store.values import Candidate, CandidatePage
 
 __all__ = [
     "candidates",
-    "candidates_by_id",
     "find_substring",
     "known_words",
     "newest",
+    "passage_keys",
     "previous_passages",
     "recent",
-    "sample",
     "scores",
     "variants",
     "words_containing",
@@ -63,43 +61,34 @@ _PREVIOUS = f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
     where p.owner = {OWNER} and p.document = a.document and p.position = a.position - 1
     offset 0) p
   {_DOCUMENT}"""
-_BY_ID = f"""select {COLUMNS} from unnest(?::text[], ?::text[]) k(document, passage)
-  cross join lateral (select * from document d
+_KEYS = f"""select p.key from unnest(?::text[], ?::text[]) k(document, passage)
+  cross join lateral (select key from document d
     where d.owner = {OWNER} and d.id = k.document offset 0) d
-  cross join lateral (select * from passage p
+  cross join lateral (select key from passage p
     where p.owner = {OWNER} and p.document = d.key and p.id = k.passage offset 0) p"""
 
 
 # -- by key and id ---
 
 
+def passage_keys(db: Connection, ids: Sequence[tuple[str, str]]) -> list[int]:
+    """The keys of passages, given by the ids of their documents and their own, if they exist."""
+    columns = [[identifier(pair[place]) for pair in ids] for place in (0, 1)]
+    return [key for (key,) in db.rows(_KEYS, columns, generic_plan=True)]
+
+
 def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """See Store.candidates."""
-    if not keys:
-        return []
     where, values = candidate_conditions(resolve_filter(db, filter))
     rows = db.rows(f"{_BY_KEY} where {where}", (list(keys), *values), generic_plan=True)
     return decode_candidates(rows)
 
 
-def candidates_by_id(
-    db: Connection, ids: Sequence[tuple[str, str]], filter: Filter
-) -> list[Candidate]:
-    """See Store.candidates_by_id."""
-    if not ids:
-        return []
+def previous_passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+    """The passages directly before these."""
     where, values = candidate_conditions(resolve_filter(db, filter))
-    documents = [identifier(document) for document, _ in ids]
-    passages = [identifier(passage) for _, passage in ids]
-    rows = db.rows(f"{_BY_ID} where {where}", (documents, passages, *values), generic_plan=True)
+    rows = db.rows(f"{_PREVIOUS} where {where}", (list(keys), *values), generic_plan=True)
     return decode_candidates(rows)
-
-
-def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
-    """See Store.previous_passages."""
-    if not keys:
-        return []
-    return decode_candidates(db.rows(_PREVIOUS, (list(keys),), generic_plan=True))
 
 
 def scores(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, float]:
@@ -112,24 +101,12 @@ def scores(db: Connection, node: Node, keys: Sequence[int]) -> dict[int, float]:
     return {key: float(score) for key, score in rows}
 
 
-def sample(db: Connection, limit: int) -> list[str]:
-    """See Store.sample."""
-    newest_key = size(db)
-    keys = list(range(1, newest_key + 1, max(1, newest_key // limit)))
-    rows = db.rows(
-        """select content from passage where owner = ?::integer and key = any(?::bigint[])
-        order by key""",
-        (db.owner, keys),
-    )
-    return [content for (content,) in rows]
-
-
 # -- newest first ---
 
 
 def newest(
     db: Connection, filter: Filter, limit: int, offset: int, by_document: bool = False
-) -> tuple[list[Candidate], int]:
+) -> CandidatePage:
     """See Store.newest."""
     filter = resolve_filter(db, filter)
     source, parameters = scan(db, filter)
@@ -139,7 +116,7 @@ def newest(
     total = len(page)
     if offset or total == limit:  # there may be others
         total = db.get(f"select count(*) from {source}", parameters)
-    return page, total
+    return CandidatePage(page, total)
 
 
 def newest_page(
@@ -154,7 +131,7 @@ def newest_page(
 
 def newest_by_document(
     db: Connection, source: str, parameters: tuple[Any, ...], limit: int, offset: int
-) -> tuple[list[Candidate], int]:
+) -> CandidatePage:
     total = db.get(f"select count(distinct p.document) from {source}", parameters)
     # Materialized, because a server that expects one match would look for all matches again for
     # each passage.
@@ -168,7 +145,7 @@ def newest_by_document(
         where n.place = 1 order by {_NEWEST_FIRST} limit ? offset ?""",
         (*parameters, limit, offset),
     )
-    return decode_candidates(rows), total
+    return CandidatePage(decode_candidates(rows), total)
 
 
 def scan(db: Connection, filter: Filter) -> tuple[str, tuple[Any, ...]]:
@@ -192,8 +169,8 @@ def scan_conditions(db: Connection, filter: Filter) -> tuple[str, list[Any]]:
 
 def find_substring(
     db: Connection, text: str, filter: Filter, limit: int, offset: int, by_document: bool = False
-) -> SubstringMatches:
-    """See Store.find_substring. If the text is frequent, or has no words, this is a scan."""
+) -> CandidatePage:
+    """A page of the passages that contain a text. If it is frequent or no word, this is a scan."""
     text, filter = literal_text(text), resolve_filter(db, filter)
     where, values = scan_conditions(db, filter)
     is_match: str = CONTAINS
@@ -204,19 +181,19 @@ def find_substring(
     source = f"{passages_and_words(db)} where p.owner = ?::integer and {is_match} and {where}"
     parameters = (db.owner, match_value, *values)
     if by_document:
-        return SubstringMatches(*newest_by_document(db, source, parameters, limit, offset))
+        return newest_by_document(db, source, parameters, limit, offset)
     total: int = db.get(f"select count(*) from {source}", parameters)
     rows = db.rows(
         f"select {COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
-    return SubstringMatches(decode_candidates(rows), total)
+    return CandidatePage(decode_candidates(rows), total)
 
 
 def recent(
     db: Connection, text: str | None, filter: Filter, limit: int, by_words: bool = False
 ) -> list[Candidate]:
-    """See Store.recent.
+    """The newest passages, with `text` those whose content or title contains it.
 
     A few matches are collected and sorted. With many matches, a scan from the newest passage soon
     finds enough.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -24,7 +24,6 @@ from recollect.store.sql.selection import resolve_filter
 from recollect.store.sql.store import SqlStore
 from recollect.store.values import (
     Appended,
-    Candidate,
     Closure,
     Findings,
     Progress,
@@ -141,9 +140,6 @@ class PostgresStore(SqlStore[Connection], text=listing):
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         return self._search(lambda db: text_search.frequencies(db, nodes))
 
-    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
-        return self._search(lambda db: listing.candidates_by_id(db, ids, filter))
-
     def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
         return self._search(lambda db: listing.scores(db, node, keys))
 
@@ -186,9 +182,6 @@ class PostgresStore(SqlStore[Connection], text=listing):
     def size(self) -> int:
         return self._read(text_search.size)
 
-    def sample(self, limit: int) -> Iterator[str]:
-        yield from self._read(lambda db: listing.sample(db, limit))
-
     # -- transfer ---
 
     def join_move(self) -> None:
@@ -222,9 +215,6 @@ class PostgresStore(SqlStore[Connection], text=listing):
 
     def snapshot(self) -> AbstractContextManager[None]:
         return self._transactions.snapshot()
-
-    def release_snapshot(self) -> None:
-        self._transactions.release_snapshot()
 
     def version(self) -> object:
         return self._read(_version)

@@ -214,10 +214,6 @@ class Transactions:
                 snapshot.end()
                 self._local.snapshot = None
 
-    def release_snapshot(self) -> None:
-        """Give the connection back. The next read begins another transaction."""
-        self._snapshot.end()
-
     def _read_in_snapshot(self, work: Callable[[Connection], T]) -> T:
         snapshot = self._snapshot
         if snapshot.db is not None:

@@ -113,14 +113,9 @@ def read(db: Database, key: int) -> Document:
     return replace(read_header(db, key), passages=tuple(decode_passage(row) for row in rows))
 
 
-def read_document(db: Database, id: str) -> Document:
+def read_document(db: Database, id: str, with_passages: bool = True) -> Document:
     """See Store.document."""
-    return read(db, key_of(db, id))
-
-
-def read_header_of(db: Database, id: str) -> Document:
-    """See Store.header."""
-    return read_header(db, key_of(db, id))
+    return (read if with_passages else read_header)(db, key_of(db, id))
 
 
 def read_all(db: Database, ids: Sequence[str]) -> dict[str, Document]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial, wraps
 from types import ModuleType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 from recollect.errors import DamagedLibrary, NotFound
 from recollect.language.queries.query_tree import Node
@@ -21,7 +22,7 @@ from recollect.model.receipts import Receipt
 from recollect.model.search import Filter
 from recollect.model.undo import Change, Edit
 from recollect.settings import LIMITS
-from recollect.store.base import Store
+from recollect.store.base import Passages, Store
 from recollect.store.errors import damaged_document, reason_of
 from recollect.store.sql import (
     changes,
@@ -44,6 +45,7 @@ from recollect.store.values import (
     Appended,
     Batch,
     Candidate,
+    CandidatePage,
     Closure,
     Forgotten,
     MatchGroups,
@@ -96,15 +98,16 @@ def writing(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
     return method
 
 
-TEXT_QUERIES = (
-    *("variants", "words_containing", "known_words", "candidates", "previous_passages"),
-    *("find_substring", "newest", "recent"),
-)
+TEXT_QUERIES = ("variants", "words_containing", "known_words")
 """The methods that each engine has as functions of its module `text`, under the same names."""
 
 
 class SqlStore(Store, Generic[Connection]):
+    _text: ClassVar[Any]
+    """The module with the queries of an engine."""
+
     def __init_subclass__(cls, text: ModuleType) -> None:
+        cls._text = text
         for name in TEXT_QUERIES:
             setattr(cls, name, searching(getattr(text, name)))
 
@@ -237,13 +240,15 @@ class SqlStore(Store, Generic[Connection]):
         self.purge()
         return count
 
-    def delete_passage(self, document: str, passage: str) -> Passage:
-        return self._delete_text(
-            lambda db, index: changes.delete_passage(db, document, passage, index)
-        )
+    def delete(self, document: str, passage: str | None = None) -> Document:
+        def work(db: Connection, index: TextIndex) -> Document:
+            if passage is None:
+                return changes.pop(db, document, index)
+            header = lookup.read_document(db, document, with_passages=False)
+            deleted = changes.delete_passage(db, document, passage, index)
+            return replace(header, passages=(deleted,))
 
-    def delete(self, document: str) -> Document:
-        return self._delete_text(lambda db, index: changes.pop(db, document, index))
+        return self._delete_text(work)
 
     def forget(self, removals: Sequence[Removal]) -> Forgotten:
         def work(db: Connection, index: TextIndex) -> Forgotten:
@@ -258,7 +263,6 @@ class SqlStore(Store, Generic[Connection]):
 
     document = reading(lookup.read_document)
     documents = reading(lookup.read_all)
-    header = reading(lookup.read_header_of)
     summary = reading(lookup.summary)
     summaries = searching(lookup.summaries)
     summaries_after = searching(lookup.summaries_after)
@@ -365,8 +369,43 @@ class SqlStore(Store, Generic[Connection]):
     def has_match(self, node: Node, filter: Filter) -> bool:
         return bool(self.match(node, filter, 1))
 
-    def candidates_by_id(self, ids: Sequence[tuple[str, str]], filter: Filter) -> list[Candidate]:
-        return self.candidates(self._search(lambda db: lookup.passage_keys(db, ids)), filter)
+    def candidates(
+        self, passages: Passages, filter: Filter, previous: bool = False
+    ) -> list[Candidate]:
+        def work(db: Connection) -> list[Candidate]:
+            keys: Sequence[Any] = passages
+            if passages and not isinstance(passages[0], int):
+                keys = self._text.passage_keys(db, passages)
+            read = self._text.previous_passages if previous else self._text.candidates
+            found: list[Candidate] = read(db, keys, filter) if keys else []
+            return found
+
+        return self._search(work)
+
+    def newest(
+        self,
+        filter: Filter,
+        limit: int,
+        offset: int = 0,
+        *,
+        text: str | None = None,
+        where: str = "content",
+        by_document: bool = False,
+        counted: bool = True,
+    ) -> CandidatePage:
+        def work(db: Connection) -> CandidatePage:
+            page: CandidatePage
+            if text and where == "content":
+                page = self._text.find_substring(db, text, filter, limit, offset, by_document)
+            elif not text and (counted or by_document):
+                page = self._text.newest(db, filter, limit, offset, by_document)
+            else:
+                by_words = where == "words"
+                found = self._text.recent(db, text or None, filter, offset + limit, by_words)
+                page = CandidatePage(found[offset:], len(found[offset:]))
+            return page
+
+        return self._search(work)
 
     def match_groups(
         self, node: Node | None, filter: Filter, keys: Sequence[int] | None = None
@@ -412,16 +451,22 @@ class SqlStore(Store, Generic[Connection]):
 
     unembedded = reading(space_sql.unembedded)
     vectorless = reading(space_sql.vectorless)
-    queue = writing(space_sql.queue)
 
     def update_space(
-        self, space: Space, ready: bool = False, noise_floor: float | None = None, size: int = 0
+        self,
+        space: Space,
+        ready: bool = False,
+        noise_floor: float | None = None,
+        size: int = 0,
+        queue: Sequence[int] = (),
     ) -> None:
         def work(db: Connection) -> None:
             if ready:
                 space_sql.mark_ready(db, space)
             if noise_floor is not None:
                 space_sql.calibrate(db, space, noise_floor, size)
+            if queue:
+                space_sql.queue(db, space, queue)
 
         self._write(work)
 
@@ -471,9 +516,6 @@ class SqlStore(Store, Generic[Connection]):
 
     def snapshot(self) -> AbstractContextManager[None]:
         return nullcontext()
-
-    def release_snapshot(self) -> None:
-        pass
 
     facet_names = reading(statistics.facet_names)
     activity = reading(statistics.activity)

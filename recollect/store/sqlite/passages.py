@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from recollect.errors import SearchTimeout
@@ -14,13 +14,14 @@ from recollect.language.words import related_words, stem
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql.candidates import COLUMNS, decode_columns
+from recollect.store.sql.lookup import passage_keys as passage_keys
 from recollect.store.sql.matches import newest_of_documents
 from recollect.store.sql.selection import few_documents, literal_text, resolve_filter
 from recollect.store.sqlite.compression import unpack_ids
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.filters import conditions
 from recollect.store.sqlite.fts import has_positions
-from recollect.store.sqlite.scans import Scan, all_keys, joined, scan_by_date, scan_by_key
+from recollect.store.sqlite.scans import Scan, joined, scan_by_date, scan_by_key
 from recollect.store.sqlite.substring import (
     MAX_SORTED_MATCHES,
     candidates_for_text,
@@ -30,7 +31,7 @@ from recollect.store.sqlite.substring import (
     single_word_query,
     words_of,
 )
-from recollect.store.values import Candidate, SubstringMatches
+from recollect.store.values import Candidate, CandidatePage
 
 _ALL = Filter(hidden=True)
 # The text and the id as they are stored: to decompress them here is faster than in SQL.
@@ -69,25 +70,16 @@ def _candidates(db: Connection, rows: Iterable[tuple[Any, ...]]) -> list[Candida
     return decode_columns(columns)
 
 
-def previous_passages(db: Connection, keys: Sequence[int]) -> list[Candidate]:
-    """See Store.previous_passages."""
+def previous_passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
+    """The passages directly before these."""
+    where, values = conditions(resolve_filter(db, filter))
     rows = db.execute(
         f"""select {_COLUMNS} from json_each(?) k cross join passage a on a.key = k.value
         cross join passage p on p.document = a.document and p.position = a.position - 1
-        cross join document d on d.key = p.document""",
-        (json.dumps(sorted(keys)),),
+        cross join document d on d.key = p.document where {where}""",
+        (json.dumps(sorted(keys)), *values),
     )
     return _candidates(db, rows)
-
-
-def sample(db: Connection, limit: int) -> Iterator[str]:
-    """See Store.sample."""
-    _, newest_key = all_keys(db)
-    step = max(1, newest_key // limit)
-    for key in range(1, newest_key + 1, step):
-        content = db.get("select content from passage where key = ?", (key,))
-        if content is not None:
-            yield content
 
 
 # -- words ---
@@ -195,8 +187,8 @@ def find_substring(
     limit: int,
     offset: int,
     by_document: bool = False,
-) -> SubstringMatches:
-    """See Store.find_substring."""
+) -> CandidatePage:
+    """A page of the passages that contain a text."""
     text, filter = literal_text(text), resolve_filter(db, filter)
     documents = few_documents(db, filter)
     query = None
@@ -216,7 +208,7 @@ def find_substring(
             for key, document in matches:
                 newest.setdefault(document, key)
             keys = list(newest.values())
-    return SubstringMatches(in_order(db, keys[offset : offset + limit]), len(keys), is_complete)
+    return CandidatePage(in_order(db, keys[offset : offset + limit]), len(keys), is_complete)
 
 
 def exact_matches(db: Connection, text: str, query: str, filter: Filter) -> list[int]:
@@ -289,7 +281,7 @@ def in_order(db: Connection, keys: Sequence[int]) -> list[Candidate]:
 
 def newest(
     db: Connection, filter: Filter, limit: int, offset: int, by_document: bool = False
-) -> tuple[list[Candidate], int]:
+) -> CandidatePage:
     """See Store.newest."""
     filter = resolve_filter(db, filter)
     documents = few_documents(db, filter)
@@ -298,10 +290,10 @@ def newest(
             ("newest of documents", filter),
             lambda: newest_of_documents(db, *joined(scan_by_key(db, filter, documents))),
         )
-        return in_order(db, keys[offset : offset + limit]), len(keys)
+        return CandidatePage(in_order(db, keys[offset : offset + limit]), len(keys))
     counted, values = joined(scan_by_key(db, filter, documents))
     total: int = db.get(f"select count(*) from {counted}", values)
-    return newest_page(db, filter, documents, limit, offset), total
+    return CandidatePage(newest_page(db, filter, documents, limit, offset), total)
 
 
 def newest_page(
@@ -323,7 +315,7 @@ def recent(
     limit: int,
     by_words: bool = False,
 ) -> list[Candidate]:
-    """See Store.recent."""
+    """The newest passages, with `text` those whose content or title contains it."""
     filter = resolve_filter(db, filter)
     documents = few_documents(db, filter)
     if text is None:

@@ -125,9 +125,6 @@ class SqliteStore(SqlStore[Connection], text=passages):
     def snapshot(self) -> AbstractContextManager[None]:
         return self._connections.snapshot()
 
-    def release_snapshot(self) -> None:
-        self._connections.release_snapshot()
-
     def _read(self, work: Callable[[Connection], T], seconds: float | None = None) -> T:
         try:
             with self._connections.read(seconds) as db:
@@ -293,10 +290,6 @@ class SqliteStore(SqlStore[Connection], text=passages):
 
     def size(self) -> int:
         return self._read(all_keys)[1]
-
-    def sample(self, limit: int) -> Iterator[str]:
-        with self._connections.read() as db:
-            yield from passages.sample(db, limit)
 
     # -- transfer ---
 
