@@ -19,7 +19,7 @@ The phrases of a language are in its file (`language.languages`), in the table `
                       How replies begin that accept something, how those end that choose something,
                       and thanks and greetings.
     offer             Of an answer that offers something to choose from.
-    anaphor, context  Words that refer to what was said before, anywhere and at the beginning.
+    anaphor           Words that refer to what was said before.
     new_topic         How a message begins that is about something else.
     common_words, weak_verbs, outcome_words, count_words, time_words
                       Words without a meaning, verbs that are no concept, and words that count.
@@ -164,13 +164,12 @@ _REPAIR = Cue("repair")
 _POLITE = Cue("polite")
 _ASKS = Cue("asks")
 _ASKS_AT_END = Cue("asks_at_end")
-_ASKS_CAUSE = Cue("asks_cause")
+ASKS_CAUSE = Cue("asks_cause")
 _ACCEPTS = Cue("accepts")
 _CHOICE_END = Cue("choice_end")
 _PLEASANTRY = Cue("pleasantry")
 _OFFER = Cue("offer")
 _ANAPHOR = Cue("anaphor")
-_CONTEXT = Cue("context")
 _NEW_TOPIC = Cue("new_topic")
 
 
@@ -251,7 +250,6 @@ _MAX_DECISION_LENGTH = 70
 _MAX_CHOICE_WORDS = 5
 _MAX_CHOICE_LENGTH = 40
 _MAX_UNSPACED_CHOICE_LENGTH = 14
-_QUOTE = re.compile(r"[\"“«]")
 _END = re.compile(r"\W|$")
 
 
@@ -264,21 +262,6 @@ def asks(text: str) -> bool:
 
 def is_question(text: str) -> bool:
     return "?" in text or "？" in text or (not text.isascii() and _ASKS_AT_END.is_in(text))
-
-
-def is_order(text: str) -> bool:
-    """Whether a text asks for something to be done, politely or not, and not for an answer."""
-    return REQUEST.at_start(text) is not None or (asks(text) and not is_question(text))
-
-
-def asks_cause(text: str) -> bool:
-    """Whether a message asks why something happens."""
-    return _ASKS_CAUSE.is_in(text)
-
-
-def needs_context(text: str) -> bool:
-    """Whether a sentence begins with a word for something that was said before, or is a quote."""
-    return _QUOTE.match(text) is not None or _CONTEXT.at_start(text) is not None
 
 
 def is_pleasantry(text: str) -> bool:

@@ -12,10 +12,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
 
 from recollect.language.text import fold
 from recollect.memory.observe.cues import (
@@ -31,13 +30,6 @@ from recollect.memory.observe.cues import (
 )
 from recollect.memory.observe.words import common_words, terms, words
 
-# A word with a capital inside a sentence, or an abbreviation. The conditions on what stands before
-# the capital follow it, because searching for a capital is much faster.
-_NAME = re.compile(
-    r"[A-Z](?<!\w.)(?:(?<![.!?:\"“]\s.)(?<!^.)(?!(?<=I)(?:\b|')|(?<=O)K\b|(?<=A)I\b)"
-    r"[\w'’-]{0,60}[a-z0-9][\w'’-]*+|[A-Z]{1,5}\d*\b)"
-)
-_NUMBER = re.compile(r"\d\d*(?:[.,:/-]\d+)*")  # a single digit is searched for faster than \d+
 _QUOTED = re.compile(r"[\"“«「『`][^\"”»」』`]{2,80}[\"”»」』`]|(?<!\w)'[A-Z][^']{2,60}'")
 _LONG_SENTENCE = 320  # characters
 
@@ -98,10 +90,13 @@ class Salience:
 @lru_cache(maxsize=4_096)
 def score_details(sentence: str) -> float:
     """Names, numbers, times and quotes: what people ask for later."""
+    spoken = sentence.split()
+    names = sum(1 for word in spoken[1:] if word[0].isupper() and word[1:2].isalnum())
+    numbers = sum(1 for word in spoken if any(map(str.isdigit, word)))
     all_words = words(sentence).all
-    numbers = len(_NUMBER.findall(sentence)) + len(all_words & cue_words("count_words"))
+    numbers += len(all_words & cue_words("count_words"))
     return (
-        0.35 * min(len(_NAME.findall(sentence)), 4)
+        0.35 * min(names, 4)
         + 0.5 * min(numbers, 3)
         + 0.5 * min(len(all_words & cue_words("time_words")), 2)
         + 0.5 * min(len(_QUOTED.findall(sentence)), 2)
@@ -121,110 +116,57 @@ def is_empty(sentence: str) -> bool:
 
 MAX_CONCEPTS = 6
 _MAX_PHRASE_WORDS = 3
-_TOKEN = re.compile(r"`[^`\n]{2,40}`|[^\W_][\w'’.+#/@-]*|[^\w\s]+|\n")
-# Code, a word, punctuation or the end of a line.
+_CODE = re.compile(r"`([^`\s]{1,40})`")
+_BREAK = re.compile(r"[^\w\s'’.+#/@-]+|[.\-/'’]+(?=\s|$)|\n")
+"""Punctuation, which ends a phrase."""
 _MAX_WORD_LENGTH = 32
 _MAX_FOREIGN_WORD_LENGTH = 14  # in a script without spaces, a longer word is a sentence
 _BONUS_OF_NAMES = 1.4
-
-
-class Phrase(NamedTuple):
-    """A name, inline code, or words next to each other."""
-
-    text: str
-    terms: tuple[str, ...]
-    """The words by which it is recognized."""
-    is_name: bool
-    """Whether it is a name or code."""
-
-
-class _Token(NamedTuple):
-    """Inline code, or a word that can be part of a phrase."""
-
-    text: str
-    """Without punctuation at its end."""
-    terms: tuple[str, ...]
-    has_capital: bool
-    is_name: bool
-    """Whether it is code, or has a capital that is not its first letter."""
-    is_code: bool
-    ends_phrase: bool
-    """Whether punctuation follows."""
 
 
 def concepts(
     texts: Iterable[tuple[str, float]], salience: Salience, limit: int = MAX_CONCEPTS
 ) -> tuple[str, ...]:
     """The most significant phrases of these texts, each of which has a weight."""
-    scores: dict[tuple[str, ...], float] = {}
+    scores: dict[tuple[str, ...], float] = defaultdict(float)
     names: dict[tuple[str, ...], str] = {}
     for text, weight in texts:
         for phrase in _phrases(text):
-            name = names.setdefault(phrase.terms, phrase.text)
-            if phrase.text[0].islower() and not name[0].islower():
-                names[phrase.terms] = phrase.text
-            value = salience.total(phrase.terms) / max(len(phrase.terms), 1) ** 0.5
-            if phrase.is_name:
-                value *= _BONUS_OF_NAMES
-            scores[phrase.terms] = scores.get(phrase.terms, 0.0) + weight * value
+            key = terms(phrase) or tuple(fold(phrase).split())
+            if key not in names or phrase[0].islower():
+                names[key] = phrase
+            is_name = phrase[1:] != phrase[1:].lower()
+            value = salience.total(key) / max(len(key), 1) ** 0.5
+            scores[key] += weight * value * (_BONUS_OF_NAMES if is_name else 1)
     best: list[tuple[str, ...]] = []
-    best_words: list[set[str]] = []
     for key in sorted(scores, key=lambda key: (-scores[key], key)):
-        own = set(key)
-        if not any(own <= other or other <= own for other in best_words):
+        if not any(set(key) <= set(other) or set(other) <= set(key) for other in best):
             best.append(key)
-            best_words.append(own)
             if len(best) == limit:
                 break
     return tuple(names[key] for key in best)
 
 
 @lru_cache(maxsize=512)  # an observation quotes the sentences of a person
-def _phrases(text: str) -> list[Phrase]:
-    """Sequences of words that carry meaning, and inline code."""
-    phrases: list[Phrase] = []
-    run: list[_Token] = []
-    for token in (*map(_token, _TOKEN.findall(text)), None):
-        if run and (token is None or token.is_code or len(run) == _MAX_PHRASE_WORDS):
-            phrases.append(_phrase(run))
-            run = []
-        if token is not None:
-            run.append(token)
-            if token.ends_phrase:
-                phrases.append(_phrase(run))
+def _phrases(text: str) -> list[str]:
+    """Inline code, and words next to each other that carry meaning, up to three."""
+    phrases = _CODE.findall(text)
+    for part in _BREAK.split(_CODE.sub("\n", text)):
+        run: list[str] = []
+        for word in (*part.split(), ""):
+            if run and (len(run) == _MAX_PHRASE_WORDS or not is_useful(word)):
+                phrases.append(" ".join(run))
                 run = []
+            if is_useful(word):
+                run.append(word.removesuffix("'s").removesuffix("’s"))
     return phrases
 
 
-def _phrase(run: Sequence[_Token]) -> Phrase:
-    text = " ".join([token.text for token in run])
-    phrase_terms = tuple(chain.from_iterable([token.terms for token in run]))
-    is_name = run[0].is_name or any([token.has_capital for token in run[1:]])
-    return Phrase(text, phrase_terms or tuple(fold(text).split()), is_name)
-
-
 @lru_cache(maxsize=40_000)
-def _token(text: str) -> _Token | None:
-    """None for punctuation, and for a word that is not part of phrases."""
-    if text[0] == "`" and text[-1] == "`" and len(text) > 2:
-        code = text[1:-1].strip()
-        if not code or " " in code:
-            return None
-        return _Token(code, terms(code), True, is_name=True, is_code=True, ends_phrase=True)
-    if not text[0].isalnum() or not is_useful(text):
-        return None
-    bare = text.rstrip(".-/'’").removesuffix("'s").removesuffix("’s")
-    return _Token(
-        bare,
-        terms(bare),
-        has_capital=bare != bare.lower(),
-        is_name=bare[1:] != bare[1:].lower(),
-        is_code=False,
-        ends_phrase=text != bare,
-    )
-
-
 def is_useful(word: str) -> bool:
+    """Whether a word can be part of a phrase."""
+    if not word[:1].isalnum():
+        return False
     bare = fold(word).removesuffix("'s").removesuffix("’s").rstrip(".-/'’")
     if len(bare) <= 2 or bare.isnumeric() or "'" in bare or "’" in bare:
         return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 
 from recollect.memory.observe import cues
 from recollect.memory.observe.exchanges import (
@@ -12,18 +11,15 @@ from recollect.memory.observe.exchanges import (
     is_from_person,
     person_text,
 )
-from recollect.memory.observe.sentences import Sentence, is_prose, prose_sentences, split_pasted
+from recollect.memory.observe.sentences import Sentence, prose_sentences, split_pasted
 from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Passage
 from recollect.models.stopping import Stop, never_stop, require_running
 
 _MAX_PART = 80  # passages after which long work is split
 _MIN_PART = 4
-_MAX_OWN_LENGTH = 4_000  # characters: a longer message contains pasted text
+_MAX_OWN_LENGTH = 4_000  # characters: the middle of a longer message is probably pasted
 _PASTE_MARGIN = 1_000
-_MAX_OWN_LINES = 25
-_OPENING_LINES = 5
-_CLOSING_LINES = 3
 _MAX_SENTENCES = 400  # per message
 
 
@@ -55,9 +51,8 @@ class Stretch:
     @property
     def is_choice(self) -> bool:
         """Whether the person chose among what the model offered, rather than asked for a cause."""
-        if not self.reply or cues.is_pleasantry(self.reply):
-            return False
-        return not cues.asks_cause(self.request)
+        is_answer = bool(self.reply) and not cues.is_pleasantry(self.reply)
+        return is_answer and not cues.ASKS_CAUSE.is_in(self.request)
 
     @property
     def sentences(self) -> list[str]:
@@ -134,7 +129,9 @@ def add_person_message(stretch: Stretch, passage: Passage) -> None:
         stretch.reply = text
     own, pasted = split_pasted(text)
     stretch.pasted += pasted
-    sentences = _prose_sentences(without_paste(own))
+    if len(own) > _MAX_OWN_LENGTH:
+        own = f"{own[:_PASTE_MARGIN]}\n\n{own[-_PASTE_MARGIN:]}"
+    sentences = _prose_sentences(own)
     stretch.person_sentences += sentences
     stretch.speakers += [passage.author or ""] * len(sentences)
 
@@ -144,25 +141,6 @@ def are_people(passages: Sequence[Passage]) -> bool:
     if not authors or None in authors:
         return False
     return not any(passage.role == "assistant" for passage in passages)
-
-
-def without_paste(text: str) -> str:
-    """The person's own words, which stand before and after a long pasted text."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) > _MAX_OWN_LINES and len(text) > _MAX_OWN_LENGTH // 2:
-        return "\n\n".join(own_lines(lines))
-    if len(text) > _MAX_OWN_LENGTH:
-        return f"{text[:_PASTE_MARGIN]}\n\n{text[-_PASTE_MARGIN:]}"
-    return text
-
-
-def own_lines(lines: Sequence[str]) -> list[str]:
-    """The first and the last lines, as far as no line of a program's output is among them."""
-    opening = list(takewhile(is_prose, lines[:_OPENING_LINES]))
-    closing = list(lines[-_CLOSING_LINES:])
-    if opening and not all(map(is_prose, closing)):
-        closing = []  # the pasted text reaches to the end
-    return opening + closing
 
 
 def _prose_sentences(text: str) -> list[Sentence]:

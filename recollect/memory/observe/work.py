@@ -191,6 +191,11 @@ class Work:
         return sorted(self.changes.values(), key=lambda change: -(change.added + change.removed))
 
     @property
+    def is_notable(self) -> bool:
+        done = self.changes or self.commits or self.renames or self.runs
+        return bool(done or self.errors or self.files_read)
+
+    @property
     def is_repair(self) -> bool:
         """Whether tests or checks failed before they passed."""
         return any(
