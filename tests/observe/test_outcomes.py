@@ -75,20 +75,6 @@ def test_a_question_of_a_program_at_the_end_of_a_pasted_log_is_not_the_title() -
     assert only(document).title == "The build uses another branch than ours"
 
 
-def test_a_request_after_a_pasted_log_is_the_subtitle() -> None:
-    log = "\n".join(f"> step {n} && npm run check:{n} --all-the-workspaces" for n in range(60))
-    document = exchange(
-        ("user", f"{log}\nWhy does the build take the wrong branch?"),
-        (
-            "assistant",
-            "The build checks out the main branch, because the workflow names no branch.",
-        ),
-    )
-    observation = only(document)
-    assert observation.title.startswith("The build checks out the main branch, because")
-    assert observation.subtitle == "Why does the build take the wrong branch?"
-
-
 _STATUS_PAGE = """\
 build-and-test (20.x)
 failed 10 minutes ago in 43s
@@ -149,72 +135,9 @@ def test_sentences_of_people_are_their_own_words(text: str) -> None:
     assert split_pasted(text) == (text, "")
 
 
-def test_an_error_in_a_sentence_is_a_fact_and_not_the_title() -> None:
-    document = conversation(
-        message(
-            "user",
-            "CI fails with this since this morning: E   db.ProgrammingError: no function uuid()",
-        ),
-        *tool_call("Read", "file_path: compose.yml", "image: postgres:12"),
-        message("assistant", "The compose file still pins PostgreSQL 12, which lacks it."),
-    )
-    observation = only(document)
-    assert observation.title == "CI fails with this since this morning"
-    assert "db.ProgrammingError: no function uuid()" in observation.facts
-
-
 def test_text_between_two_code_blocks_is_not_pasted() -> None:
     text = "```\n$ make\n$ make test\n```\nWe use make, never just.\n```\n$ make lint\n```"
     assert split_pasted(text) == (text, "")
-
-
-def test_the_title_of_a_question_is_the_cause() -> None:
-    document = conversation(
-        message("user", "Why is this happy locally but failing in CI?"),
-        *tool_call("Bash", "command: npm run check", "0 errors"),
-        message("assistant", "The issue is that CI checks out an older commit of the branch."),
-    )
-    observation = only(document)
-    assert observation.title == "The issue is that CI checks out an older commit of the branch"
-    assert observation.subtitle == "Why is this happy locally but failing in CI?"
-
-
-def test_the_title_of_a_question_is_the_answer_that_names_its_topic() -> None:
-    document = conversation(
-        message("user", "Ingress: which controller?"),
-        *tool_call("Bash", "command: kubectl get pods", "ingress-nginx"),
-        message("assistant", "ingress-nginx 1.9 is deployed with two replicas."),
-    )
-    assert only(document).title == "Ingress-nginx 1.9 is deployed with two replicas"
-
-
-@pytest.mark.parametrize(
-    ("request_text", "answer", "title"),
-    [
-        (
-            "What does `load_cursor` do exactly?",
-            "It walks over the entries of `load_cursor` and skips those without a cursor.",
-            "What does `load_cursor` do exactly?",
-        ),
-        (
-            "Add a test for `trim_frame`.",
-            "The test of `trim_frame` covers the empty case, because that failed before.",
-            "Add a test for `trim_frame`",
-        ),
-        (
-            "Can you add a task for the security review?",
-            "The security review has a task of its own now, with high priority.",
-            "Add a task for the security review",
-        ),
-    ],
-)
-def test_a_title_can_be_understood_on_its_own(request_text: str, answer: str, title: str) -> None:
-    document = conversation(
-        message("user", request_text),
-        *tool_call("Read", "file_path: a.py", "pass"),
-        message("assistant", answer),
-    )
-    assert only(document).title == title
 
 
 def test_the_title_of_a_test_run_is_how_it_ended() -> None:

@@ -113,9 +113,9 @@ def draft_work(
     said = f"{stretch.request[:2_000]}\n{stretch.reply}"
     type_ = cues.type_of_work(work, said, outcome)
     is_vague = type_ in ("change", "feature", "config", "discovery")
-    if stretch.is_choice and type_ != "security":
-        if is_vague or cues.DECISION.is_in(stretch.reply):
-            type_ = "decision"
+    is_decided = is_vague or (type_ != "security" and cues.DECISION.is_in(stretch.reply))
+    if stretch.is_choice and is_decided:
+        type_ = "decision"
     draft = Draft(type_, format_title(title))
     # Facts by their use, each kind up to so many facts in the draft. What was said comes first:
     # causes, decisions with what was offered, numbers, errors. Then what was done.
@@ -284,7 +284,8 @@ def find_request(stretch: Stretch, salience: Salience) -> str:
     best, best_score = "", 0.0
     for number, sentence in enumerate(stretch.person_sentences):
         text = without_lead(sentence.text)
-        if not is_request(sentence, text) or is_empty(text):
+        asks = is_request(sentence, text) or is_request(sentence, sentence.text)
+        if not asks or is_empty(text):
             continue
         score = salience.of_words(text) + 0.5 * score_details(text)
         if number in (0, len(stretch.person_sentences) - 1):

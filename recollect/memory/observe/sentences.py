@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from recollect.language.chunking import sentences
@@ -16,7 +16,6 @@ from recollect.language.languages import ENGLISH
 
 MAX_LENGTH = 60_000
 """How many characters of a message are analyzed: a pasted log is not prose."""
-_MAX_CACHED_LENGTH = 20_000
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _HIDDEN_TAG = re.compile(r"<(system-reminder|private)\b[^>]{0,200}+>.*?(?:</\1\s*>|\Z)", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*\)")
@@ -40,9 +39,6 @@ _MACHINE_START = re.compile(
 )
 _MACHINE = re.compile(r"[;{}]\s*$|[│┃━┌└├╭╰]|=>|&&|\(\)\.")
 _SIGN = re.compile(r"[{}\[\]<>=|\\$#@~^_;*/]")
-# The signs, and the other characters with which matches of `_MACHINE` begin.
-_SIGN_OF_MACHINE = re.compile(r"[{}\[\]<>=|\\$#@~^_;*/&(│┃━┌└├╭╰]")
-_QUESTION_WORD = re.compile(r"(?:where|who|which)\b", re.IGNORECASE)
 _TAG = re.compile(r", (?:ok(?:ay)?|right|alright|please)\?$", re.IGNORECASE)
 
 
@@ -75,19 +71,9 @@ def fold_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def prose_sentences(text: str) -> tuple[Sentence, ...]:
-    """The sentences of a text that are natural language.
-
-    They are cached, because observations and the summary of a conversation have the same sentences.
-    """
-    if len(text) > _MAX_CACHED_LENGTH:
-        return _prose_sentences.__wrapped__(text)
-    return _prose_sentences(text)
-
-
-@lru_cache(maxsize=500)
-def _prose_sentences(text: str) -> tuple[Sentence, ...]:
-    return tuple(sentence for sentence in split_sentences(text) if is_prose(sentence.text))
+def prose_sentences(text: str) -> list[Sentence]:
+    """The sentences of a text that are natural language."""
+    return [sentence for sentence in split_sentences(text) if is_prose(sentence.text)]
 
 
 def split_sentences(text: str) -> list[Sentence]:
@@ -105,14 +91,8 @@ def split_sentences(text: str) -> list[Sentence]:
 
 def is_prose(sentence: str) -> bool:
     """Whether this is natural language, as opposed to code or the output of a program."""
-    text = sentence
-    if "`" in text:
-        text = _CODE.sub("", text)
-    if len(text) > 700 or _MACHINE_START.match(text):
-        return False
-    if not _SIGN_OF_MACHINE.search(text):  # most sentences
-        return True
-    if _MACHINE.search(text):
+    text = _CODE.sub("", sentence)
+    if len(text) > 700 or _MACHINE_START.match(text) or _MACHINE.search(text):
         return False
     signs = len(_SIGN.findall(text))
     return signs * 9 <= len(text) or signs < 3
@@ -128,7 +108,7 @@ def split_clauses(sentence: str, length: int) -> list[str]:
     for end in [*ends, len(sentence)]:
         if end - start > length and previous_end > start:
             pieces.append(sentence[start:previous_end])
-            start = skip_separators(sentence, previous_end)
+            start = len(sentence) - len(sentence[previous_end:].lstrip(" ,;-–—"))
         previous_end = end
     pieces.append(sentence[start:])
     clauses = [piece.strip(" ,;-–—") for piece in pieces]
@@ -138,9 +118,8 @@ def split_clauses(sentence: str, length: int) -> list[str]:
 def without_lead(text: str) -> str:
     """A sentence without introductory words such as "By the way,"."""
     match = lead().match(text)
-    if match is None or len(text) - match.end() < 12:
-        return text
-    if text.endswith("?") and _QUESTION_WORD.match(text):
+    is_question = text.endswith("?") and text.casefold().startswith(("where ", "who ", "which "))
+    if match is None or len(text) - match.end() < 12 or is_question:
         return text
     return text[match.end() :]
 
@@ -166,13 +145,6 @@ def clause_end() -> re.Pattern[str]:
 def lead() -> re.Pattern[str]:
     words = "|".join(ENGLISH.fields.table("observer").lines("lead"))
     return re.compile(rf"(?:(?:{words})(?:\s*[,:!.…]+\s*|\s+))+", re.IGNORECASE)
-
-
-def skip_separators(text: str, start: int) -> int:
-    for position in range(start, len(text)):
-        if text[position] not in " ,;-–—":
-            return position
-    return len(text)
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
@@ -213,13 +185,8 @@ def strip_inline(line: str) -> str:
 
 
 def strip_emphasis(text: str) -> str:
-    if "](" in text:
-        text = _LINK.sub(r"\1", text)
-    if "**" in text or "~~" in text:
-        text = _STRONG.sub("", text)
-    if "*" in text:
-        text = _EMPHASIS.sub(r"\1", text)
-    return text
+    text = _STRONG.sub("", _LINK.sub(r"\1", text) if "](" in text else text)
+    return _EMPHASIS.sub(r"\1", text) if "*" in text else text
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -275,12 +242,6 @@ _STATUS = re.compile(
     r")[^?]*$",
     re.IGNORECASE,
 )
-_LOG_STEP = re.compile(r"\s*Run \S+")  # the heading of a step, above what it prints
-# Where output begins after the person's words: an error, or the prompt of a command.
-_INLINE_OUTPUT = re.compile(
-    r"(?<=[:,.] )(?:E +)?(?:\w+\.)*\w+(?:Error|Exception): |(?<=[.:])> (?=\w)"
-)
-_MARKS_OF_INLINE_OUTPUT = ("Error: ", "Exception: ", "> ")
 _SENTENCE_END = re.compile(r"[.?!:,;。？！]\s*$")
 
 
@@ -301,12 +262,6 @@ def split_pasted(text: str) -> Parts:
     pasted = [lines[number] for number in numbers]
     for number in numbers:
         lines[number] = ""
-    if any(mark in text for mark in _MARKS_OF_INLINE_OUTPUT):  # few messages
-        for number, line in enumerate(lines):
-            output = _INLINE_OUTPUT.search(line)
-            if output is not None:
-                pasted.append(line[output.start() :])
-                lines[number] = line[: output.start()]
     if not pasted:
         return Parts(text, "")
     return Parts("\n".join(lines), "\n".join(pasted))
@@ -323,8 +278,6 @@ def start_of_log(lines: Sequence[str], number: int) -> int:
 
     The lines right above belong to it, unless they end like a sentence or begin the message.
     """
-    if number > 1 and not lines[number - 1].strip() and _LOG_STEP.match(lines[number - 2]):
-        number -= 2
     while number > 1 and lines[number - 1].strip() and not _SENTENCE_END.search(lines[number - 1]):
         number -= 1
     return number

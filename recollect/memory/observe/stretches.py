@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from recollect.memory.observe import cues
 from recollect.memory.observe.exchanges import (
@@ -11,13 +12,14 @@ from recollect.memory.observe.exchanges import (
     is_from_person,
     person_text,
 )
-from recollect.memory.observe.sentences import Sentence, prose_sentences, split_pasted
+from recollect.memory.observe.sentences import Sentence, is_prose, prose_sentences, split_pasted
 from recollect.memory.observe.work import Work, collect_work
 from recollect.model.documents import Passage
 from recollect.models.stopping import Stop, never_stop, require_running
 
 _MAX_PART = 80  # passages after which long work is split
 _MIN_PART = 4
+_MAX_OWN_LINES = 25
 _MAX_OWN_LENGTH = 4_000  # characters: the middle of a longer message is probably pasted
 _PASTE_MARGIN = 1_000
 _MAX_SENTENCES = 400  # per message
@@ -115,7 +117,7 @@ def stretches_of(exchange: Exchange, root: str) -> Iterator[Stretch]:
                 add_person_message(stretch, passage)
             elif passage.type == "message" and passage.role == "assistant":
                 stretch.closing = len(stretch.model_sentences)
-                stretch.model_sentences += _prose_sentences(passage.content)
+                stretch.model_sentences += prose_sentences(passage.content)[:_MAX_SENTENCES]
         if stretch.sentences or stretch.work.changes or stretch.work.commits:
             yield stretch
 
@@ -129,9 +131,7 @@ def add_person_message(stretch: Stretch, passage: Passage) -> None:
         stretch.reply = text
     own, pasted = split_pasted(text)
     stretch.pasted += pasted
-    if len(own) > _MAX_OWN_LENGTH:
-        own = f"{own[:_PASTE_MARGIN]}\n\n{own[-_PASTE_MARGIN:]}"
-    sentences = _prose_sentences(own)
+    sentences = prose_sentences(without_middle(own))[:_MAX_SENTENCES]
     stretch.person_sentences += sentences
     stretch.speakers += [passage.author or ""] * len(sentences)
 
@@ -143,8 +143,15 @@ def are_people(passages: Sequence[Passage]) -> bool:
     return not any(passage.role == "assistant" for passage in passages)
 
 
-def _prose_sentences(text: str) -> list[Sentence]:
-    return list(prose_sentences(text)[:_MAX_SENTENCES])
+def without_middle(text: str) -> str:
+    """The person's own words before and after a long pasted text."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) > _MAX_OWN_LINES and len(text) > _MAX_OWN_LENGTH // 2:
+        closing = lines[-3:] if all(map(is_prose, lines[-3:])) else []
+        return "\n\n".join([*takewhile(is_prose, lines[:5]), *closing])
+    if len(text) > _MAX_OWN_LENGTH:
+        return f"{text[:_PASTE_MARGIN]}\n\n{text[-_PASTE_MARGIN:]}"
+    return text
 
 
 def split_work(passages: tuple[Passage, ...]) -> Iterator[tuple[Passage, ...]]:
