@@ -93,7 +93,7 @@ def draft_talk(
     draft = Draft(type_, format_title(title))
     add_facts(draft, (text for text in statements if overlap(text, [draft.title]) < 0.9), 4)
     add_facts(draft, [error_line(stretch.pasted)], 5)
-    add_facts(draft, map(first_clause, answers[:2]), 2)
+    add_facts(draft, map(main_clause, answers[:2]), 2)
     draft.subtitle = choose_subtitle(answers, draft)
     return draft
 
@@ -135,16 +135,16 @@ def draft_work(
         errors = []
     runs = [run for run in work.runs.values() if run.is_test or "failed" in run.outcomes]
     for limit, facts in (
-        (2, map(first_clause, causes)),
+        (2, map(main_clause, causes)),
         (3, decisions[:1]),
         (3, (text for text in answers if text in offers)),
-        (4, map(first_clause, (*numbers[:2], *outcomes[:1]))),
+        (4, map(main_clause, (*numbers[:2], *outcomes[:1]))),
         (4, errors[:1]),
         (5, (run.description for run in runs)),
         (MAX_FACTS, change_facts(work)),
         (MAX_FACTS, (f"Committed: {commit}" for commit in work.commits[:-1][-1:])),
         (MAX_FACTS, (s for s in statements[:2] if overlap(s, [draft.title]) < 0.8)),
-        (MAX_FACTS, map(first_clause, answers)),
+        (MAX_FACTS, map(main_clause, answers)),
         (MAX_FACTS, (f"Searched the web for: {query}" for query in work.web_queries[:1])),
     ):
         add_facts(draft, facts, limit)
@@ -217,8 +217,10 @@ def format_title(text: str) -> str:
     return shorten(title[:1].upper() + title[1:], TITLE_LENGTH)
 
 
-def first_clause(sentence: str) -> str:
-    return split_clauses(without_lead(sentence), MAX_FACT_LENGTH)[0]
+def main_clause(sentence: str) -> str:
+    """A sentence; if it is too long for a fact, its first clause, or that with a cause."""
+    clauses = split_clauses(without_lead(sentence), MAX_FACT_LENGTH)
+    return next(filter(cues.LEARNING.is_in, clauses), clauses[0])
 
 
 def work_title(work: Work, subject: str, outcome: str) -> str:
