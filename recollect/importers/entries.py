@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import os
 import stat
-import struct
 import time
 import zipfile
 import zlib
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -27,12 +26,10 @@ from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
 
 HEAD_BYTES = 65_536
+UNREADABLE = (OSError, UnsafeFile, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+"""The exceptions that reading a damaged file raises."""
 _BUFFER_BYTES = 1 << 16
-_DIRECTORY_END_BYTES = 66_000
-"""The end of an archive, which says how large its directory is. A comment may follow."""
-_DIRECTORY_PART_BYTES = 1 << 20
-_MEMBER_HEADER = struct.Struct("<26xHH")
-_ENCRYPTED, _STRONGLY_ENCRYPTED = 0x1, 0x40
+_ENCRYPTED = 0x41
 _PRIVATE_FOLDERS = frozenset({"__MACOSX", ".obsidian", ".trash", ".git"})
 """Folders where programs store data of their own."""
 _DATABASES = frozenset({".db", ".sqlite", ".sqlite3", ".vscdb"})
@@ -63,8 +60,6 @@ class Entry:
     place: str = ""
     """The location, which stays the same from one import to the next. Defaults to the name."""
     find_neighbours: Neighbours = field(default=dict, repr=False, compare=False)
-    has_checksum: bool = False
-    """Whether reading the file to its end fails if its content is damaged."""
 
     def __post_init__(self) -> None:
         if not self.place:
@@ -100,18 +95,6 @@ class Entry:
             return io.BufferedReader(_ReportingFile(self.open(), report), _BUFFER_BYTES)
 
         return replace(self, opener=opener)
-
-    def is_damaged(self) -> bool:
-        """Whether the content does not match its checksum. Reads the whole file if it has one."""
-        if not self.has_checksum:
-            return False
-        try:
-            with self.open() as file:
-                while file.read(_BUFFER_BYTES):
-                    pass
-        except UnsafeFile:
-            return True
-        return False
 
     def head(self, size: int = HEAD_BYTES) -> bytes:
         """The first bytes, without a byte-order mark."""
@@ -250,20 +233,19 @@ def is_ignored(name: str) -> bool:
 
 
 def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
-    """The files in an archive. Its directory is read once, not for every file."""
+    """The files in an archive. Reading one fails if it is damaged or longer than it declares."""
+    status = path.stat()
+    key = (path, status.st_ino, status.st_mtime_ns, status.st_size)
     try:
-        with path.open("rb") as file:
-            reject_entries(name, count_entries(file))
-            with zipfile.ZipFile(file) as archive:
-                members = archive.infolist()
+        archive = _open_archive(*key)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise UnsafeFile(
             f"{name} is not a readable zip archive ({error}). Download it again."
         ) from error
-    reject_zip_bomb(name, members, path.stat().st_size)
+    reject_zip_bomb(name, archive.infolist(), status.st_size)
     files: list[Entry] = []
     folders: dict[str, dict[str, Entry]] = {}
-    for member in members:
+    for member in archive.infolist():
         if member.is_dir() or is_ignored(member.filename):
             continue
         reason = unreadable_member(member)
@@ -272,41 +254,30 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
             yield Problem(why, f"{name}/{member.filename}", failed=bool(reason), unit="files")
             continue
         folder = folders.setdefault(member.filename.rpartition("/")[0], {})
-        entry = _member(path, name, place, member, folder)
+        entry = Entry(
+            name=f"{name}/{member.filename}",
+            size=member.file_size,
+            opener=partial(_open_member, member, key),
+            modified=member.date_time,
+            place=f"{place}!{member.filename}",
+            find_neighbours=partial(_same, folder),
+        )
         folder[entry.basename.lower()] = entry
         files.append(entry)
     yield from files
 
 
-def count_entries(file: IO[bytes]) -> int:
-    """About how many entries an archive has. The number that it declares may be wrong."""
-    end = file.seek(0, os.SEEK_END)
-    start_of_tail = file.seek(max(0, end - _DIRECTORY_END_BYTES))
-    tail = file.read()
-    position = tail.rfind(b"PK\x05\x06")
-    size = int.from_bytes(tail[position + 12 : position + 16], "little")
-    position_64 = tail.rfind(b"PK\x06\x06", 0, max(position, 0))
-    if position_64 >= 0:
-        position = position_64
-        size = int.from_bytes(tail[position + 40 : position + 48], "little")
-    if position < 0:
-        return 0  # not an archive
-    file.seek(max(0, start_of_tail + position - size))
-    count = 0
-    while size > 0 and count <= LIMITS.archive_entries:
-        part = file.read(min(size, _DIRECTORY_PART_BYTES))
-        if not part:
-            break
-        size -= len(part)
-        count += part.count(b"PK\x01\x02")
-    return count
+@lru_cache(maxsize=1)  # files are read archive by archive, and the directory may be large
+def _open_archive(path: Path, *version: int) -> zipfile.ZipFile:
+    return zipfile.ZipFile(path)
 
 
-def reject_entries(name: str, count: int) -> None:
-    if count > LIMITS.archive_entries:
-        raise UnsafeFile(
-            f"{name} has more than {LIMITS.archive_entries:,} files, which is the limit."
-        )
+def _open_member(member: zipfile.ZipInfo, archive: tuple[Path, int, int, int]) -> IO[bytes]:
+    return _open_archive(*archive).open(member)
+
+
+def _same(folder: Mapping[str, Entry]) -> Mapping[str, Entry]:
+    return folder
 
 
 def unreadable_member(member: zipfile.ZipInfo) -> str:
@@ -314,38 +285,19 @@ def unreadable_member(member: zipfile.ZipInfo) -> str:
 
     Only deflated data can be unpacked a little at a time, so that a bomb does no harm.
     """
-    if member.flag_bits & (_ENCRYPTED | _STRONGLY_ENCRYPTED):
+    if member.flag_bits & _ENCRYPTED:
         return "encrypted file in the archive"
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "file with an unusual compression in the archive; pack it again with deflate"
     return ""
 
 
-def _member(
-    path: Path, name: str, place: str, member: zipfile.ZipInfo, folder: dict[str, Entry]
-) -> Entry:
-    def opener() -> IO[bytes]:
-        file = path.open("rb")
-        try:
-            return io.BufferedReader(_BoundedMember(file, member), _BUFFER_BYTES)
-        except BaseException:  # nobody else would close the file
-            file.close()
-            raise
-
-    return Entry(
-        name=f"{name}/{member.filename}",
-        size=member.file_size,
-        opener=opener,
-        modified=member.date_time,
-        place=f"{place}!{member.filename}",
-        find_neighbours=lambda: folder,
-        has_checksum=True,
-    )
-
-
 def reject_zip_bomb(name: str, members: list[zipfile.ZipInfo], size: int) -> None:
     """Raise UnsafeFile if an archive of `size` bytes with these members could exhaust memory."""
-    reject_entries(name, len(members))
+    if len(members) > LIMITS.archive_entries:
+        raise UnsafeFile(
+            f"{name} has more than {LIMITS.archive_entries:,} files, which is the limit."
+        )
     end = 0
     for member in sorted(members, key=lambda m: m.header_offset):
         if member.header_offset < end:
@@ -364,9 +316,6 @@ def reject_zip_bomb(name: str, members: list[zipfile.ZipInfo], size: int) -> Non
         raise UnsafeFile(
             f"{name} expands to {total:,} bytes; at most {LIMITS.archive_bytes:,} are accepted."
         )
-
-
-# -- readers -----------------------------------------------------------------
 
 
 class _ReportingFile(io.RawIOBase):
@@ -389,43 +338,3 @@ class _ReportingFile(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
-
-
-class _BoundedMember(io.RawIOBase):
-    """A member of a zip archive that fails if it expands beyond its declared size."""
-
-    def __init__(self, file: IO[bytes], member: zipfile.ZipInfo) -> None:
-        self._name = member.filename
-        self._remaining = member.file_size
-        seek_data(file, member)
-        self._file = zipfile.ZipExtFile(file, "r", member, None, close_fileobj=True)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        try:
-            data = self._file.read(len(view))
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise UnsafeFile(f"{self._name!r} in the archive is damaged ({error}).") from error
-        self._remaining -= len(data)
-        if self._remaining < 0:
-            raise UnsafeFile(f"{self._name!r} in the archive is larger than it declares.")
-        view[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
-def seek_data(file: IO[bytes], member: zipfile.ZipInfo) -> None:
-    """Move to the data of a member, which follows a header with its name."""
-    file.seek(member.header_offset)
-    header = file.read(_MEMBER_HEADER.size)
-    if len(header) < _MEMBER_HEADER.size or not header.startswith(b"PK\x03\x04"):
-        raise UnsafeFile(f"{member.filename!r} in the archive is damaged (it has no header).")
-    name_bytes, extra_bytes = _MEMBER_HEADER.unpack(header)
-    file.seek(name_bytes + extra_bytes, os.SEEK_CUR)

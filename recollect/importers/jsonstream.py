@@ -16,21 +16,16 @@ import codecs
 import io
 import json
 import re
-import zlib
 from collections.abc import Collection, Iterator
 from json import JSONDecodeError
 from typing import Any
 
 import orjson
 
-from recollect.errors import UnsafeFile
-from recollect.importers.entries import Entry
+from recollect.importers.entries import UNREADABLE, Entry
 from recollect.model.chat_messages import nested_too_deeply, parse_float
 from recollect.model.receipts import Problem
 from recollect.settings import LIMITS
-
-UNREADABLE = (OSError, UnsafeFile, zlib.error, NotImplementedError)
-"""The exceptions that reading a damaged file raises."""
 
 _CHUNK = 1 << 20
 _MAX_DIGITS = 300  # a longer number overflows a float

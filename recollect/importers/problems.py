@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import wraps
+from zipfile import BadZipFile
 
 from recollect.errors import RecollectError
 from recollect.importers.entries import Entry
@@ -59,6 +60,6 @@ def failure(reason: str, where: str) -> Problem:
 
 def reason_of(error: Exception) -> str:
     """Why a file cannot be read because of an exception, for its receipt."""
-    if isinstance(error, (RecollectError, OSError, Unreadable)):
+    if isinstance(error, (RecollectError, OSError, BadZipFile, Unreadable)):
         return str(error)
     return f"cannot be read ({type(error).__name__})"

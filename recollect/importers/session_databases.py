@@ -27,9 +27,8 @@ from recollect.importers.databases import (
     quote,
     why_unusual,
 )
-from recollect.importers.entries import Entry
+from recollect.importers.entries import UNREADABLE, Entry
 from recollect.importers.items import FIELDS, with_fields, with_text
-from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.knowledge.characters import Avatar, character
 from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import (

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from recollect.importers.documents import images
-from recollect.importers.entries import Entry
-from recollect.importers.jsonstream import UNREADABLE, peek
+from recollect.importers.entries import UNREADABLE, Entry
+from recollect.importers.jsonstream import peek
 
 VIDEO = frozenset(
     {".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".ogv", ".wmv"}

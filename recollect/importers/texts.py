@@ -6,8 +6,7 @@ import codecs
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recollect.importers.entries import Entry
-from recollect.importers.jsonstream import UNREADABLE
+from recollect.importers.entries import UNREADABLE, Entry
 from recollect.language.text import fold
 from recollect.model.documents import Json
 

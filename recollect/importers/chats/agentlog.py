@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
-from recollect.importers.entries import Entry
-from recollect.importers.jsonstream import UNREADABLE, lines, records
+from recollect.importers.entries import UNREADABLE, Entry
+from recollect.importers.jsonstream import lines, records
 from recollect.importers.records import UNEXPECTED, UNKNOWN_MESSAGE, as_list
 from recollect.language.text import printable, truncate
 from recollect.model.chat_messages import as_blocks, as_mapping, as_text

@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recollect.importers.entries import Entry
+from recollect.importers.entries import UNREADABLE, Entry
 from recollect.importers.items import drop_invalid_metadata
-from recollect.importers.jsonstream import UNREADABLE, peek
+from recollect.importers.jsonstream import peek
 from recollect.importers.problems import contain_errors
 from recollect.importers.records import convert_records, string_or_none
 from recollect.language.text import moment

@@ -20,9 +20,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import IO, Any, NamedTuple
 
-from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
+from recollect.importers.entries import UNREADABLE, Entry, reject_zip_bomb, unreadable_member
 from recollect.importers.items import FIELDS, with_fields
-from recollect.importers.jsonstream import UNREADABLE, decode, peek, records
+from recollect.importers.jsonstream import decode, peek, records
 from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import (
     UNEXPECTED,

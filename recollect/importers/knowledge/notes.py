@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from recollect.importers.entries import Entry
+from recollect.importers.entries import UNREADABLE, Entry
 from recollect.importers.items import item_id, with_text
-from recollect.importers.jsonstream import UNREADABLE
 from recollect.importers.knowledge import frontmatter
 from recollect.importers.problems import contain_errors, failure
 from recollect.importers.texts import (

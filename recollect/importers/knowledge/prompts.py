@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from recollect.importers.entries import Entry
+from recollect.importers.entries import UNREADABLE, Entry
 from recollect.importers.items import with_fields
-from recollect.importers.jsonstream import UNREADABLE, lines, peek, records
+from recollect.importers.jsonstream import lines, peek, records
 from recollect.importers.knowledge import frontmatter
 from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import UNEXPECTED, is_blank, join_texts

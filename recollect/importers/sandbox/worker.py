@@ -14,19 +14,14 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any
 
 from recollect.errors import RecollectError, UnknownFormat
 from recollect.importers.entries import Entry
 from recollect.importers.problems import failure, reason_of
-from recollect.importers.registry import (
-    CONVERSATION_FORMATS,
-    Format,
-    find,
-    find_conversations,
-)
+from recollect.importers.registry import Format, find, find_conversations
 from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
@@ -153,13 +148,8 @@ class Worker:
 
     def _read(self, entry: Entry, format_: Format) -> None:
         try:
-            # Conversations are sent before the end of a file shows that it is damaged, and a
-            # damaged message must not replace a stored one.
-            is_damaged = format_ in CONVERSATION_FORMATS and entry.is_damaged()
             for item in format_.read(entry.with_progress(self._report_progress)):
                 if isinstance(item, Document):
-                    if is_damaged:
-                        item = replace(item, partial=True)
                     self._send(encoding.document_frame(item))
                 else:
                     self._send(encoding.problem_frame(item))
