@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recollect import Document, Passage
 from recollect.importers.chat_logs import ChatLog
 from recollect.importers.chats import chatgpt, claude, claude_code, codex, gemini_cli, letta, own
-from recollect.importers.chats.chatgpt import decode_content
+from recollect.importers.chats.chatgpt import decode_parts
 from recollect.importers.chats.programs import DATABASES, LOGS
 from recollect.importers.documents.extract import parse_date
 from recollect.importers.entries import Entry, entries
@@ -54,7 +54,6 @@ __all__ = [
     "Sources",
     "arrange",
     "cues_of",
-    "decode_content",
     "detect",
     "entries",
     "fields_of",
@@ -98,6 +97,11 @@ def lines_entry(lines: Sequence[object], name: str) -> Entry:
     )
     data += b"\n" if data and not isinstance(lines[-1], bytes) else b""
     return Entry(name, len(data), lambda: io.BytesIO(data))
+
+
+def decode_content(raw: str) -> str:
+    """The text in a column of ChatGPT Browser."""
+    return decode_parts(raw)[0]
 
 
 def documents(items: Iterable[Document | Problem]) -> list[Document]:

@@ -38,8 +38,6 @@ from recollect.model.sources import CHATGPT
 SOURCE = CHATGPT
 DESCRIPTION = "ChatGPT export (zip, folder or conversations*.json)"
 
-_CYCLE = "a cycle of parents was broken"
-
 _CONTEXT = frozenset({"user_editable_context", "model_editable_context"})
 _THINKING = frozenset({"thoughts", "reasoning_recap"})
 _TEXT_FIELDS = {
@@ -64,6 +62,7 @@ _METADATA_FIELDS = frozenset({"model_slug", "attachments", "citations", "content
 _CONVERSATION_FIELDS = frozenset(
     {"title", "create_time", "update_time", "mapping", "current_node", "conversation_id", "id"}
 )
+_CONTENT_FIELDS = frozenset({"content_type", "parts", "thoughts"})
 _PART_KEYS = frozenset({"content_type", "asset_pointer", "type", "text"})
 
 Nodes = dict[str, Any]
@@ -92,15 +91,37 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 def conversation(record: Any, where: str) -> Iterator[Document | Problem]:
     title = string_or_none(record.get("title")) or ""
     nodes = record.get("mapping")
-    source_id = _source_id(record)
+    ids = map(string_or_none, map(record.get, ("conversation_id", "id")))
+    source_id = next(filter(None, ids), "")
+    if not source_id:  # it gets an id that is the same in every export
+        content = f"{record.get('create_time')} {next(iter(nodes or {}), '')}"
+        data = content.encode(errors="surrogatepass")
+        source_id = hashlib.blake2s(data, digest_size=16).hexdigest()
     where = truncate(title, 80) or source_id or where
     if nodes is None:
         yield Problem("conversation without messages (no mapping)", where, unit="conversations")
         return
-    tree = _Tree(nodes, string_or_none(record.get("default_model_slug")))
-    for reason, count in tree.skipped.items():
+    model = string_or_none(record.get("default_model_slug"))
+    order, parents = reading_order(nodes)
+    passages: list[Passage] = []
+    nearest: dict[str, str | None] = {}  # itself if it has a message, or an ancestor that has one
+    skipped: Counter[str] = Counter()
+    for id_ in order:
+        nearest[id_] = parent = nearest.get(parents[id_] or "")
+        try:
+            message = nodes[id_].get("message")
+            passage = _passage(id_, message, parent, model) if message else None
+        except UNEXPECTED:
+            skipped[UNKNOWN_MESSAGE] += 1
+            continue
+        if passage is not None:
+            passages.append(passage)
+            nearest[id_] = id_
+        elif message or parents[id_] is not None:  # every tree has a root without a message
+            skipped[EMPTY_MESSAGE] += 1
+    for reason, count in skipped.items():
         yield Problem(reason, where, failed=reason == UNKNOWN_MESSAGE, count=count)
-    if not tree.passages:
+    if not passages:
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
         return
     projects = map(string_or_none, map(record.get, ("gizmo_id", "conversation_template_id")))
@@ -111,139 +132,54 @@ def conversation(record: Any, where: str) -> Iterator[Document | Problem]:
         project=next((p for p in projects if p and p.startswith("g-p-")), "default"),
         created_at=moment(record.get("create_time")),
         updated_at=moment(record.get("update_time")),
-        head=tree.nearest_passage.get(string_or_none(record.get("current_node")) or ""),
-        passages=tuple(tree.passages),
+        head=nearest.get(string_or_none(record.get("current_node")) or ""),
+        passages=tuple(passages),
         metadata=other_fields(record, _CONVERSATION_FIELDS),
     )
 
 
-def _source_id(record: dict[str, Any]) -> str:
-    for key in ("conversation_id", "id"):
-        value = string_or_none(record.get(key))
-        if value:
-            return value
-    # A conversation without an id gets one that is the same in every export.
-    first_node = next(iter(record.get("mapping") or {}), "")
-    content = f"{record.get('create_time')} {first_node}".encode(errors="surrogatepass")
-    return hashlib.blake2s(content, digest_size=16).hexdigest()
-
-
-# -- the tree ----------------------------------------------------------------
-
-
-class _Tree:
-    """The messages of a conversation in reading order."""
-
-    def __init__(self, nodes: Nodes, model: str | None) -> None:
-        self.passages: list[Passage] = []
-        self.nearest_passage: dict[str, str | None] = {}
-        """For every node: itself if it has a message, or else its nearest ancestor that has one."""
-        self.skipped: Counter[str] = Counter()
-        order, cycles = reading_order(nodes)
-        if cycles:
-            self.skipped[_CYCLE] = cycles
-        for node_id, parent_id in order.items():
-            parent = None if parent_id is None else self.nearest_passage[parent_id]
-            self.nearest_passage[node_id] = parent
-            try:
-                message = nodes[node_id].get("message")
-                passage = _passage(node_id, message, parent, model) if message else None
-            except UNEXPECTED:
-                self.skipped[UNKNOWN_MESSAGE] += 1
-                continue
-            if passage is not None:
-                self.passages.append(passage)
-                self.nearest_passage[node_id] = node_id
-            elif message or parent_id is not None:  # every tree has a root without a message
-                self.skipped[EMPTY_MESSAGE] += 1
-
-
-def reading_order(nodes: Nodes) -> tuple[dict[str, str | None], int]:
-    """Every node with its parent, depth first, and the number of cycles that were broken."""
-    parents = _parents(nodes)
-    children: dict[str | None, list[str]] = {}
-    for node_id, parent in parents.items():
-        children.setdefault(parent, []).append(node_id)
-    for parent, siblings in children.items():
-        if len(siblings) > 1:
-            sort_siblings(siblings, nodes, parent)
-    order: dict[str, str | None] = {}
-    descend(children.get(None, ()), children, order)
-    cycles = 0
-    if len(order) < len(parents):
-        for node_id in parents:
-            if node_id not in order:
-                descend([node_on_cycle(node_id, parents)], children, order)
-                cycles += 1
-    return order, cycles
-
-
-def _parents(nodes: Nodes) -> dict[str, str | None]:
+def reading_order(nodes: Nodes) -> tuple[list[str], dict[str, str | None]]:
+    """The nodes, depth first, and the parent of each."""
     parents: dict[str, str | None] = {}
-    for node_id, node in nodes.items():
+    for id_, node in nodes.items():
         parent = node.get("parent") if isinstance(node, dict) else None
-        if not isinstance(parent, str) or parent not in nodes:
-            parent = None
-        parents[node_id] = parent
-    roots = sum(parent is None for parent in parents.values())
-    if roots > 1:  # some exports have only `children`
-        for node_id, node in nodes.items():
+        parents[id_] = parent if isinstance(parent, str) and parent in nodes else None
+    if sum(parent is None for parent in parents.values()) > 1:  # some have only `children`
+        for id_, node in nodes.items():
             for child in _children(node):
                 if child in parents and parents[child] is None:
-                    parents[child] = node_id
-    return parents
+                    parents[child] = id_
+    children: dict[str | None, list[str]] = {}
+    for id_, parent in parents.items():
+        children.setdefault(parent, []).append(id_)
+    for parent, siblings in children.items():
+        if len(siblings) > 1:
+            ranks = {child: rank for rank, child in enumerate(_children(nodes.get(parent or "")))}
+            siblings.sort(key=lambda id_: (ranks.get(id_, len(ranks)), _time(nodes[id_])))
+    order: dict[str, None] = {}
+    stack = children.get(None, [])[::-1]
+    while stack:
+        order[stack[-1]] = None
+        stack += reversed(children.get(stack.pop(), ()))
+    return [*order, *(id_ for id_ in nodes if id_ not in order)], parents  # those in a cycle last
 
 
 def _children(node: Any) -> list[str]:
-    if not isinstance(node, dict):
-        return []
-    return [child for child in as_list(node.get("children")) if isinstance(child, str)]
+    children = as_list(node.get("children")) if isinstance(node, dict) else []
+    return [child for child in children if isinstance(child, str)]
 
 
-def sort_siblings(siblings: list[str], nodes: Nodes, parent: str | None) -> None:
-    """Sort by the parent's list of children, then by time."""
-    ranks = {child: rank for rank, child in enumerate(_children(nodes.get(parent or "")))}
-
-    def sort_key(node_id: str) -> tuple[int, float]:
-        node = nodes[node_id]
-        message = node.get("message") if isinstance(node, dict) else None
-        time = message.get("create_time") if isinstance(message, dict) else None
-        rank = ranks.get(node_id, len(ranks))
-        return rank, time if isinstance(time, (int, float)) else math.inf
-
-    siblings.sort(key=sort_key)
-
-
-def descend(
-    roots: Iterable[str],
-    children: dict[str | None, list[str]],
-    order: dict[str, str | None],
-) -> None:
-    stack: list[tuple[str, str | None]] = [(root, None) for root in roots]
-    stack.reverse()
-    while stack:
-        node_id, parent = stack.pop()
-        if node_id not in order:
-            order[node_id] = parent
-            stack.extend([(child, node_id) for child in reversed(children.get(node_id, ()))])
-
-
-def node_on_cycle(node_id: str, parents: dict[str, str | None]) -> str:
-    """The first node that is met twice on the way up from a node."""
-    visited: set[str | None] = set()
-    current: str | None = node_id
-    while current not in visited:
-        visited.add(current)
-        if current is not None:
-            current = parents[current]
-    return current or node_id
+def _time(node: Any) -> float:
+    message = node.get("message") if isinstance(node, dict) else None
+    time = message.get("create_time") if isinstance(message, dict) else None
+    return time if isinstance(time, (int, float)) else math.inf
 
 
 # -- messages ----------------------------------------------------------------
 
 
 def _passage(
-    node_id: str, message: dict[str, Any], parent: str | None, default_model: str | None
+    id_: str, message: dict[str, Any], parent: str | None, default_model: str | None
 ) -> Passage | None:
     content = message.get("content")
     metadata = message.get("metadata") or {}
@@ -255,14 +191,29 @@ def _passage(
     author = message.get("author") or {}
     role = string_or_none(author.get("role"))
     name = string_or_none(author.get("name"))
-    type_, tool = _type(content_type, role, name, message.get("recipient"))
+    recipient = message.get("recipient")
+    type_, tool = "message", None
+    if content_type in _THINKING:
+        type_ = "thinking"
+    elif content_type in _CONTEXT:
+        type_ = "context"
+    elif role == "tool":
+        type_, tool = "tool_result", name
+    elif role == "assistant" and recipient not in (None, "all"):
+        type_, tool = "tool_call", string_or_none(recipient)
     model = string_or_none(metadata.get("model_slug"))
     if not model and role == "assistant":
         model = default_model
+    is_hidden = (
+        metadata.get("is_visually_hidden_from_conversation")
+        or (role == "system" and not metadata.get("is_user_system_message"))
+        or (message.get("weight") == 0 and role != "tool")
+        or content_type in _CONTEXT
+    )
     citations = [*as_list(metadata.get("citations"))]
     citations += as_list(metadata.get("content_references"))
     return Passage(
-        id=node_id,
+        id=id_,
         role=role,
         content=text,
         type=type_,
@@ -272,66 +223,36 @@ def _passage(
         parent=parent,
         created_at=moment(message.get("create_time")),
         updated_at=moment(message.get("update_time")),
-        visibility="hidden" if is_hidden(content_type, role, message, metadata) else "all",
+        visibility="hidden" if is_hidden else "all",
         attachments=attachments,
         citations=tuple(citations),
-        metadata=message_metadata(node_id, message, metadata, content),
-    )
-
-
-def _type(
-    content_type: str | None, role: str | None, name: str | None, recipient: Any
-) -> tuple[str, str | None]:
-    """The type of a message, and the tool that it calls or comes from."""
-    if content_type in _THINKING:
-        return "thinking", None
-    if content_type in _CONTEXT:
-        return "context", None
-    if role == "tool":
-        return "tool_result", name
-    if role == "assistant" and recipient not in (None, "all"):
-        return "tool_call", string_or_none(recipient)
-    return "message", None
-
-
-def is_hidden(
-    content_type: str | None, role: str | None, message: dict[str, Any], metadata: dict[str, Any]
-) -> bool:
-    return bool(
-        metadata.get("is_visually_hidden_from_conversation")
-        or (role == "system" and not metadata.get("is_user_system_message"))
-        or (message.get("weight") == 0 and role != "tool")
-        or content_type in _CONTEXT
+        metadata=message_metadata(id_, message, metadata, content),
     )
 
 
 def message_metadata(
-    node_id: str, message: dict[str, Any], metadata: dict[str, Any], content: Any
+    id_: str, message: dict[str, Any], metadata: dict[str, Any], content: Any
 ) -> dict[str, Any]:
+    """What the fields of a passage do not have."""
     fields = other_fields(message, _MESSAGE_FIELDS)
-    if fields.get("id") == node_id:
+    if fields.get("id") == id_:
         del fields["id"]
-    other_metadata = other_fields(metadata, _METADATA_FIELDS)
-    if other_metadata:
-        fields["metadata"] = other_metadata
+    more = {
+        "metadata": other_fields(metadata, _METADATA_FIELDS),
+        "author": (message.get("author") or {}).get("metadata"),
+    }
     if isinstance(content, dict):
-        fields["content_type"] = content.get("content_type")
-        other_content = _other_content(content) if len(content) > 2 else {}
-        if other_content:
-            fields["content"] = other_content
-    author_metadata = (message.get("author") or {}).get("metadata")
-    if author_metadata:
-        fields["author"] = author_metadata
-    return fields
-
-
-def _other_content(content: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a message's content that did not become text."""
-    others = other_fields(content, ("content_type", "parts", "thoughts"))
-    texts = _TEXT_FIELDS.get(content.get("content_type", ""))
-    if texts:
-        return other_fields(others, texts)
-    return {k: v for k, v in others.items() if k in _OTHER_FIELDS or not isinstance(v, str)}
+        type_ = fields["content_type"] = content.get("content_type")
+        texts = _TEXT_FIELDS.get(type_ or "")
+        others = content.keys() - _CONTENT_FIELDS
+        more["content"] = {
+            key: value
+            for key, value in (content.items() if others else ())
+            if key in others
+            and value is not None
+            and (key not in texts if texts else key in _OTHER_FIELDS or not isinstance(value, str))
+        }
+    return fields | {name: value for name, value in more.items() if value}
 
 
 # -- text --------------------------------------------------------------------
@@ -394,7 +315,3 @@ def decode_parts(raw: object) -> tuple[str, list[Any]]:
         if part is not None and not isinstance(part, str):
             return raw, []
     return join_parts(parts)
-
-
-def decode_content(raw: object) -> str:
-    return decode_parts(raw)[0]
