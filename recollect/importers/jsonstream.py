@@ -81,10 +81,7 @@ class _InvalidError(ValueError):
         self, reason: str, detail: str = "", *, cost: int = 1, at_end: bool = False
     ) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.detail = detail
-        self.cost = cost
-        self.at_end = at_end
+        self.reason, self.detail, self.cost, self.at_end = reason, detail, cost, at_end
 
     def problem(self, where: str, unit: str) -> Problem:
         if self.detail:
@@ -109,25 +106,28 @@ def records(entry: Entry, marks: Collection[str] = ()) -> Iterator[tuple[int, An
 
 
 def _records(window: _Window, marks: frozenset[str]) -> Iterator[tuple[int, Any] | Problem]:
-    in_list = window.enter_list()
+    start = _LIST_START.match(window.text)
+    if start:
+        window.position = start.end()
     index = 0
-    while True:
-        character = window.next_character()
-        if not character and not in_list and index:
-            break
+    while (character := window.next_character()) or start or not index:
         where = f"record {index}, character {window.offset}"
+        if character == "]" and start:  # the end, unless the list was closed by damaged text
+            window.position += 1
+            following = window.next_character()
+            if not following or "{" in start[0]:
+                break
+            window.position += following == "["  # two lists in one file
+            continue
         try:
-            if character == "]" and in_list:
-                if window.leave_list():
-                    break
-                continue
             value, fault = window.read_value()
         except _InvalidError as error:
             yield error.problem(where, "conversations")
             if error.at_end or not window.find_record(marks):
                 break
         else:
-            yield from [failure(fault, where)] if fault else []
+            if fault:
+                yield failure(fault, where)
             if fault != _TOO_DEEP:
                 yield index, value
         index += 1
@@ -145,14 +145,10 @@ class _Window:
     def __init__(self, file: io.TextIOWrapper, effort: int) -> None:
         """`effort` is how many characters may be read in search of records after damaged ones."""
         self._file = file
-        self._backlog = ""
-        """Text that was in the window and has to be read again, from `_backlog_position`."""
-        self._backlog_position = 0
+        self._effort = effort
         self._dropped = 0
         self._at_end = False
-        self._in_object = False
         self._separator = ""
-        self._effort = effort
         self.text = ""
         self.position = 0
         self.failure: Problem | None = None
@@ -166,55 +162,17 @@ class _Window:
         """Drop the text before the position and at least double the rest; False at the end."""
         if self._at_end:
             return False
-        size = max(_CHUNK, len(self.text) - self.position)
-        start = self._backlog_position
-        text = self._backlog[start : start + size]
-        self._backlog_position += size
-        if not text:
-            self._backlog = ""
-            try:
-                text = self._file.read(size)
-            except UNREADABLE as error:
-                self.failure = failure(_TRUNCATED_FILE, str(error))
+        try:
+            text = self._file.read(max(_CHUNK, len(self.text) - self.position))
+        except UNREADABLE as error:
+            self.failure = failure(_TRUNCATED_FILE, str(error))
+            text = ""
         if not text:
             self._at_end = True
             return False
-        self._drop()
-        self.text += text
-        return True
-
-    def _shrink(self) -> None:
-        """Keep the window small, because dropping text from it takes time in proportion."""
-        end = self.position + _CHUNK
-        if len(self.text) > end + 4 * _CHUNK:
-            self._backlog = self.text[end:] + self._backlog[self._backlog_position :]
-            self._backlog_position = 0
-            self._at_end = False
-            self.text = self.text[:end]
-
-    def _drop(self) -> None:
-        self.text = self.text[self.position :]
+        self.text = self.text[self.position :] + text
         self._dropped += self.position
         self.position = 0
-
-    def enter_list(self) -> bool:
-        """Move into the list of records; False if the file has bare records."""
-        match = _LIST_START.match(self.text)
-        if match is None:
-            return False
-        self.position = match.end()
-        self._in_object = "{" in match[0]
-        return True
-
-    def leave_list(self) -> bool:
-        """Move out of the list; False if another list follows, as in concatenated files."""
-        self.position += 1
-        character = self.next_character()
-        if character == "[":
-            self.position += 1
-            return False
-        if character and not self._in_object:
-            raise _InvalidError("unexpected text after the list")
         return True
 
     def next_character(self) -> str:
@@ -229,30 +187,28 @@ class _Window:
                 return ""
 
     def read_value(self) -> tuple[Any, str]:
-        """Read one value and move past it. Also returns what is wrong with the value, or ""."""
+        """Read one value and move past it. Also returns what is wrong with the value, or "".
+
+        A record ends where the text that separates the first two records occurs again: then orjson
+        decodes it. If that text is inside a record, decoding fails, and nothing is lost.
+        """
         if len(self.text) - self.position < _CHUNK:
             self.grow()  # so that only a record larger than a chunk is decoded twice
-        value, end = self._decode_to_separator() or self._decode()
-        start, self.position = self.position, end
+        start = self.position
+        end = self.text.find(self._separator, start) + 1 if self._separator else 0
+        value = decode_fast(self.text[start:end]) if end else None
+        if value is None:
+            value, end = self._decode()
+            start = self.position
+        self.position = end
         if may_be_too_deep(self.text[start:end]) and nested_too_deeply(value):
             return None, _TOO_DEEP
         if self.text.find(_UNDECODABLE, start, end) < 0:
             return value, ""
         return _DECODER.decode(self.text[start:end].replace(_UNDECODABLE, "\ufffd")), _REPLACED
 
-    def _decode_to_separator(self) -> tuple[Any, int] | None:
-        """Decode the next value with orjson; None if the standard decoder has to be used.
-
-        A record ends where the text that separates the first two records occurs again. If that
-        text is inside a record, decoding fails, and nothing is lost.
-        """
-        end = self.text.find(self._separator, self.position) + 1 if self._separator else 0
-        value = decode_fast(self.text[self.position : end]) if end else None
-        return None if value is None else (value, end)
-
     def find_record(self, marks: frozenset[str]) -> bool:
         """Move to the next object with one of `marks`, damaged or not; False if there is none."""
-        self._shrink()
         while self._effort > 0:
             match = _NEXT_OBJECT.search(self.text, self.position)
             if match is None:
@@ -262,13 +218,13 @@ class _Window:
                     return False
                 continue
             self.position = match.start(1)
-            if self.position > _CHUNK >> 5:
-                self._drop()  # an error counts the lines before it, so there should be few
             try:
                 value, end = self._decode()
             except _InvalidError as error:
-                self._effort -= error.cost
-                if error.reason != _TOO_DEEP and self._contains_any(marks, error.cost):
+                # To make an error, Python counts the lines before it.
+                self._effort -= error.cost + (self.position >> 6)
+                found = self.text[self.position : self.position + error.cost]
+                if error.reason != _TOO_DEEP and any(f'"{mark}"' in found for mark in marks):
                     return True
                 self.position += 1
                 continue
@@ -277,10 +233,6 @@ class _Window:
             self.position = end
         self.failure = failure("file is too damaged to continue", f"character {self.offset}")
         return False
-
-    def _contains_any(self, marks: frozenset[str], length: int) -> bool:
-        end = self.position + length
-        return any(self.text.find(f'"{mark}"', self.position, end) >= 0 for mark in marks)
 
     def _decode(self) -> tuple[Any, int]:
         while True:

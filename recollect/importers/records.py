@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import records
-from recollect.model.documents import Document, Passage
+from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
 UNEXPECTED = Exception
@@ -87,18 +86,3 @@ class Ancestors:
             current = self._parents.get(current)
         self._nearest |= dict.fromkeys(path, current)
         return current
-
-
-def with_unique_ids(passages: Iterable[Passage]) -> tuple[Passage, ...]:
-    """The passages, with a number appended to every id that is already in use."""
-    by_id: dict[str, Passage] = {}
-    repetitions: Counter[str] = Counter()
-    for passage in passages:
-        unique_id = passage.id
-        while unique_id in by_id:
-            repetitions[passage.id] += 1
-            unique_id = f"{passage.id}#{repetitions[passage.id] + 1}"
-        if unique_id != passage.id:
-            passage = passage._replace(id=unique_id)
-        by_id[unique_id] = passage
-    return tuple(by_id.values())

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from recollect.errors import DamagedLibrary, SearchTimeout, StoreBusy, UnsafeFile
-from recollect.importers.chats.chatgpt import decode_content
+from recollect.importers.chats.chatgpt import decode_parts
 from recollect.importers.databases import connect, why_unusual
 from recollect.language.text import (
     comparable,
@@ -276,7 +276,7 @@ def instant(*values: Any) -> int | None:
 
 
 def decode(raw: bytes | None) -> str:
-    return decode_content(_text(raw))
+    return decode_parts(_text(raw))[0]
 
 
 def _text(raw: bytes | None) -> str:

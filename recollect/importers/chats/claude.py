@@ -32,7 +32,6 @@ from recollect.importers.records import (
     join_texts,
     other_fields,
     string_or_none,
-    with_unique_ids,
 )
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Passage
@@ -81,32 +80,52 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 def _record(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
     name = truncate(string_or_none(record.get("name")) or "", 80)
     where = name or string_or_none(record.get("uuid")) or where
-    keys, unit = record.keys(), "conversations"
-    if "chat_messages" in keys:
+    if "chat_messages" in record:
         yield from _conversation(record, where)
-    elif not keys.isdisjoint(_PROJECT):
-        notes = list(_project(record))
-        yield from notes or (Problem("project without text", where, False, unit),)
-    elif not keys.isdisjoint(_MEMORY):
-        notes = list(memory(record))
-        yield from notes or (Problem("memory without text", where, False, unit),)
-    else:
-        yield Problem(EMPTY_CONVERSATION, where, failed="uuid" not in keys, unit="conversations")
+        return
+    notes, what, failed = [], "conversation without messages", "uuid" not in record
+    if not record.keys().isdisjoint(_PROJECT):
+        notes, what, failed = list(_project(record)), "project without text", False
+    elif not record.keys().isdisjoint(_MEMORY):
+        notes, what, failed = list(memory(record)), "memory without text", False
+    yield from notes or (Problem(what, where, failed, "conversations"),)
 
 
 # -- conversations -----------------------------------------------------------
 
 
 def _conversation(record: dict[str, Any], where: str) -> Iterator[Document | Problem]:
-    uuid = record["uuid"]
-    passages, skipped = _passages(
-        uuid, record["chat_messages"] or [], string_or_none(record.get("model"))
-    )
+    uuid, model = record["uuid"], string_or_none(record.get("model"))
+    skipped: Counter[str] = Counter()
+    parents: dict[str, str | None] = {}
+    parts_by_message: dict[str, list[Passage]] = {}
+    previous = None
+    for number, message in enumerate(record["chat_messages"] or []):
+        try:
+            id_ = string_or_none(message.get("uuid")) or f"{uuid}:{number}"
+            parts = _message(message, model)
+            parent = string_or_none(message.get("parent_message_uuid", previous))
+        except UNEXPECTED:
+            skipped[UNKNOWN_MESSAGE] += 1
+            continue
+        if id_ in parents:
+            skipped[REPEATED_MESSAGE] += 1
+            continue
+        parents[id_], previous = parent, id_
+        if parts:
+            parts_by_message[id_] = parts
+        else:
+            skipped[EMPTY_MESSAGE] += 1
     for reason, count in skipped.items():
         yield Problem(reason, where, failed=reason == UNKNOWN_MESSAGE, count=count)
-    if not passages:
+    if not parts_by_message:
         yield Problem(EMPTY_CONVERSATION, where, unit="conversations")
         return
+    ancestors = Ancestors(parents, parts_by_message)
+    passages: dict[str, Passage] = {}
+    for id_, parts in parts_by_message.items():
+        for passage in link_parts(parts, id_, ancestors.nearest(parents[id_])):
+            passages.setdefault(passage.id, passage)
     yield Document(
         source=SOURCE.name,
         source_id=str(uuid),
@@ -114,42 +133,9 @@ def _conversation(record: dict[str, Any], where: str) -> Iterator[Document | Pro
         created_at=moment(record.get("created_at")),
         updated_at=moment(record.get("updated_at")),
         head=string_or_none(record.get("current_leaf_message_uuid")),
-        passages=with_unique_ids(passages),
+        passages=tuple(passages.values()),
         metadata=other_fields(record, _CONVERSATION_FIELDS),
     )
-
-
-def _passages(
-    conversation: str, messages: list[Any], model: str | None
-) -> tuple[list[Passage], Counter[str]]:
-    """The passages of a conversation, and the number of skipped messages by reason."""
-    skipped: Counter[str] = Counter()
-    parents: dict[str, str | None] = {}
-    parts_by_message: dict[str, list[Passage]] = {}
-    previous = None
-    for number, message in enumerate(messages):
-        try:
-            uuid = string_or_none(message.get("uuid")) or f"{conversation}:{number}"
-            parts = _message(message, model)
-            parent = string_or_none(message.get("parent_message_uuid", previous))
-        except UNEXPECTED:
-            skipped[UNKNOWN_MESSAGE] += 1
-            continue
-        if uuid in parents:
-            skipped[REPEATED_MESSAGE] += 1
-            continue
-        parents[uuid] = parent
-        previous = uuid
-        if parts:
-            parts_by_message[uuid] = parts
-        else:
-            skipped[EMPTY_MESSAGE] += 1
-    passages: list[Passage] = []
-    ancestors = Ancestors(parents, parts_by_message)
-    for uuid, parts in parts_by_message.items():
-        parent = ancestors.nearest(parents[uuid])
-        passages += link_parts(parts, uuid, parent)
-    return passages, skipped
 
 
 def link_parts(parts: list[Passage], uuid: str, parent: str | None) -> Iterator[Passage]:
@@ -187,15 +173,22 @@ def _message(message: dict[str, Any], default_model: str | None) -> list[Passage
     attachments = [file for file in as_list(message.get("attachments")) if isinstance(file, dict)]
     files = [other_fields(file, _EXTRACTED) for file in attachments]
     files += as_list(message.get("files"))
-    texts, others, unknown = blocks(message.get("content"), template)
+    content, texts, unknown = message.get("content"), [], []
     parts = []
     for file in attachments:  # the text of a file is context, not the user's own words
         extracted = string_or_none(file.get("extracted_content")) or ""
         if not is_blank(extracted):
             about = (other_fields(file, _EXTRACTED),)
-            part = template._replace(type="context", content=extracted, attachments=about)
+            parts.append(template._replace(type="context", content=extracted, attachments=about))
+    for block in [content] if isinstance(content, str) else as_list(content):
+        if isinstance(block, str) or block.get("type") == "text":
+            texts.append({"text": block} if isinstance(block, str) else block)
+            continue
+        part = block_passage(block, template)
+        if not is_blank(part.content) or part.attachments:
             parts.append(part)
-    parts += others
+        elif block.get("type") != "token_budget":
+            unknown.append(block)
     text = join_texts(block.get("text") for block in texts)
     if is_blank(text) and not parts:
         text = string_or_none(message.get("text")) or ""
@@ -203,127 +196,67 @@ def _message(message: dict[str, Any], default_model: str | None) -> list[Passage
     if unknown:
         metadata["blocks"] = unknown
     if not is_blank(text) or (files and not parts):
-        citations: list[Any] = []
-        for block in texts:
-            citations += as_list(block.get("citations"))
+        citations = [citation for block in texts for citation in as_list(block.get("citations"))]
         visible = template._replace(content=text, metadata=metadata)
         parts.append(visible._replace(attachments=tuple(files), citations=tuple(citations)))
     elif parts:
         last = parts[-1]
-        known_files = {json.dumps(file, sort_keys=True) for file in last.attachments}
-        new_files = [file for file in files if json.dumps(file, sort_keys=True) not in known_files]
+        new_files = [file for file in files if file not in last.attachments]
         parts[-1] = last._replace(
             attachments=(*last.attachments, *new_files), metadata={**last.metadata, **metadata}
         )
     return parts
 
 
-def blocks(content: Any, template: Passage) -> tuple[list[Block], list[Passage], list[Any]]:
-    """The blocks of visible text, the others as passages, and those without any text."""
-    texts: list[Block] = []
-    others: list[Passage] = []
-    unknown: list[Any] = []
-    if isinstance(content, str):
-        content = [content]
-    for block in as_list(content):
-        if isinstance(block, str):
-            texts.append({"text": block})
-            continue
-        if block.get("type") == "text":
-            texts.append(block)
-            continue
-        part = block_passage(block, template)
-        if part is not None:
-            others.append(part)
-        elif block.get("type") != "token_budget":
-            unknown.append(block)
-    return texts, others, unknown
-
-
-def block_passage(block: Block, template: Passage) -> Passage | None:
-    """A block that is not visible text, as a passage; None if it has no text."""
-    readers = {"thinking": thinking, "tool_use": tool_use, "tool_result": tool_result}
-    part = readers.get(str(block.get("type")), other_block)(block, template)
-    if part is None:
-        return None
-    return part._replace(created_at=moment(block.get("start_timestamp")) or template.created_at)
-
-
-def thinking(block: Block, template: Passage) -> Passage | None:
-    text = string_or_none(block.get("thinking"))
-    if not text:
-        text = join_texts(summary.get("summary") for summary in as_list(block.get("summaries")))
-    if is_blank(text):
-        return None
-    metadata = other_fields(block, {"type", "thinking"})
-    return template._replace(type="thinking", content=text, metadata=metadata)
-
-
-def tool_use(block: Block, template: Passage) -> Passage | None:
-    arguments = block.get("input")
-    metadata = other_fields(block, {"type", "name", "input"})
-    is_file = isinstance(arguments, dict) and any(
-        isinstance(arguments.get(key), str) for key in _INPUT_BODIES
-    )
-    if isinstance(arguments, dict) and is_file:
-        text = join_texts(arguments.get(key) for key in _INPUT_TEXTS)
-        metadata["input"] = {
-            key: value
-            for key, value in arguments.items()
-            if key not in _INPUT_TEXTS or not isinstance(value, str)
-        }
-    else:
+def block_passage(block: Block, template: Passage) -> Passage:
+    """A block that is not visible text, as a passage; without content if it has no text."""
+    created_at = moment(block.get("start_timestamp")) or template.created_at
+    template = template._replace(created_at=created_at)
+    type_ = block.get("type")
+    if type_ == "thinking":
+        summaries = (summary.get("summary") for summary in as_list(block.get("summaries")))
+        text = string_or_none(block.get("thinking")) or join_texts(summaries)
+        metadata = other_fields(block, {"type", "thinking"})
+        return template._replace(type="thinking", content=text, metadata=metadata)
+    if type_ == "tool_use":
+        arguments = block.get("input")
+        metadata = other_fields(block, {"type", "name", "input"})
+        fields = arguments if isinstance(arguments, dict) else {}
         text = json.dumps(arguments, ensure_ascii=False)
-    return template._replace(
-        type="tool_call", tool=string_or_none(block.get("name")), content=text, metadata=metadata
-    )
-
-
-def tool_result(block: Block, template: Passage) -> Passage | None:
-    items = block.get("content")
-    if not isinstance(items, list):
-        items = [items]
-    texts: list[str] = []
-    files = []
-    citations = []
-    for item in items:
-        item_texts = _item_texts(item)
-        texts += item_texts
-        if item is not None and not item_texts:
-            files.append(item)
-        if isinstance(item, dict) and "url" in item:
-            citations.append(other_fields(item, {"text", "type"}))
-    text = join_texts(texts) or display_text(block)
-    if is_blank(text) and not files:
-        return None
+        if any(isinstance(fields.get(key), str) for key in _INPUT_BODIES):
+            text = join_texts(fields.get(key) for key in _INPUT_TEXTS)
+            metadata["input"] = {
+                key: value
+                for key, value in fields.items()
+                if key not in _INPUT_TEXTS or not isinstance(value, str)
+            }
+        tool = string_or_none(block.get("name"))
+        return template._replace(type="tool_call", tool=tool, content=text, metadata=metadata)
+    display = block.get("display_content")
+    shown = display.get("text") if isinstance(display, dict) else None
+    if type_ != "tool_result":
+        text = join_texts(_item_texts(block)) or string_or_none(shown) or ""
+        metadata = other_fields(block, {"text"})
+        return template._replace(type="context", content=text, metadata=metadata)
+    content = block.get("content")
+    items = content if isinstance(content, list) else [content]
+    linked = [item for item in items if isinstance(item, dict) and "url" in item]
     return template._replace(
         role="tool",
         type="tool_result",
         model=None,
         tool=string_or_none(block.get("name")),
-        content=text,
-        attachments=tuple(files),
-        citations=tuple(citations),
+        content=join_texts(text for item in items for text in _item_texts(item))
+        or (string_or_none(shown) or ""),
+        attachments=tuple(item for item in items if item is not None and not _item_texts(item)),
+        citations=tuple(other_fields(item, {"text", "type"}) for item in linked),
         metadata=other_fields(block, {"type", "name", "content"}),
     )
-
-
-def other_block(block: Block, template: Passage) -> Passage | None:
-    text = join_texts(_item_texts(block)) or display_text(block)
-    if is_blank(text):
-        return None
-    return template._replace(type="context", content=text, metadata=other_fields(block, {"text"}))
 
 
 def _item_texts(item: Any) -> list[str]:
     values = [item.get("title"), item.get("text")] if isinstance(item, dict) else [item]
     return [value for value in values if isinstance(value, str) and value]
-
-
-def display_text(block: Block) -> str:
-    display = block.get("display_content")
-    text = display.get("text") if isinstance(display, dict) else None
-    return string_or_none(text) or ""
 
 
 # -- projects and memories ---------------------------------------------------

@@ -10,16 +10,13 @@ written. Unknown keys are stored in `metadata`. The known ones are listed in
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from recollect.importers.entries import UNREADABLE, Entry
 from recollect.importers.items import drop_invalid_metadata
 from recollect.importers.jsonstream import peek
 from recollect.importers.problems import contain_errors
-from recollect.importers.records import convert_records, string_or_none
+from recollect.importers.records import Ancestors, convert_records, string_or_none
 from recollect.language.text import moment
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
 from recollect.model.chat_messages import (
@@ -38,68 +35,35 @@ SOURCE = RECOLLECT
 DESCRIPTION = "Recollect JSON (*.json, or an export under any name)"
 
 
-class _Names(NamedTuple):
-    """The keys whose names have changed since version 0.1, and all known keys."""
-
-    source: str
-    source_id: str
-    kind: str
-    type: str
-    conversation_keys: frozenset[str]
-    message_keys: frozenset[str]
-
-
-def _names(source: str, source_id: str, kind: str, type_: str) -> _Names:
-    conversation_keys = CONVERSATION_FIELDS - {"source", "source_id", "kind"}
-    message_keys = MESSAGE_FIELDS - {"type"}
-    return _Names(
-        source,
-        source_id,
-        kind,
-        type_,
-        conversation_keys | {source, source_id, kind},
-        # `tool` and `created_at` are accepted for `tool_used` and `timestamp`.
-        message_keys | {type_, "tool", "created_at"},
-    )
-
-
-_NAMES = _names("source", "source_id", "kind", "type")
-_OLD_NAMES = _names("origin", "origin_id", "source", "kind")
+_CONVERSATION_KEYS = CONVERSATION_FIELDS
+_MESSAGE_KEYS = MESSAGE_FIELDS | {"tool", "created_at"}  # accepted for `tool_used`, `timestamp`
+_OLD_NAMES = {"origin": "source", "origin_id": "source_id", "source": "kind"}
 """The names of version 0.1. It always wrote `origin`, which later versions do not use."""
-
 # Keys of other programs whose conversations also have `messages`.
 _FOREIGN_KEYS = frozenset(
     (
         "mapping chat_messages conversationId messagesTree chat history guild sessionId agent_type"
     ).split()
 )
-_FORMAT = re.compile(rb'"format"\s*:\s*"recollect"')
-_EXPORT = re.compile(rb'\{\s*"format"\s*:\s*"recollect"')
-_ROLE = re.compile(rb'"role"\s*:')
-_CONTENT = re.compile(rb'"content"\s*:')
+_EXPORT = b'{"format":"recollect"'
 
 
 # -- detection ---------------------------------------------------------------
 
 
 def claims(entry: Entry) -> bool:
-    if not entry.basename.lower().endswith(".json"):
-        return is_export(entry)
-    keys = peek(entry)
-    if keys & _FOREIGN_KEYS:
-        return False
-    head = entry.head().replace(b"\0", b"")  # makes UTF-16 readable as ASCII
-    if _FORMAT.search(head[:200]):
-        return True
-    return {"id", "messages"} <= keys and bool(_ROLE.search(head) and _CONTENT.search(head))
-
-
-def is_export(entry: Entry) -> bool:
-    """Whether the file begins as `recollect export` begins it. Such a file may have any name."""
     try:
-        return _EXPORT.match(entry.head(100)) is not None
+        head = entry.head().replace(b"\0", b"")  # makes UTF-16 readable as ASCII
     except UNREADABLE:
         return False
+    # An export may have any name.
+    if b"".join(head[:100].split()).startswith(_EXPORT):
+        return True
+    if not entry.basename.lower().endswith(".json"):
+        return False
+    keys = peek(entry)
+    has_messages = {"id", "messages"} <= keys and b'"role"' in head and b'"content"' in head
+    return has_messages and not keys & _FOREIGN_KEYS
 
 
 # -- conversations -----------------------------------------------------------
@@ -116,47 +80,77 @@ def conversation(record: Json, where: str) -> Iterator[Document | Problem]:
     if reason:
         yield Problem(reason, where, failed=True, unit="conversations")
         return
-    names = _OLD_NAMES if "origin" in record else _NAMES
+    is_old = "origin" in record
+    if is_old:
+        record = renamed(record, _OLD_NAMES)
     identity = _identity(record.get("id")) or ""
-    messages = _Messages(identity, names)
     records = record["messages"]
     if any(map(is_response_item, records)):
         records = chat_messages(records)
+    usable: dict[str, Passage] = {}
+    unusable_parents: dict[str, str | None] = {}
+    tools: dict[str, str] = {}  # the names of the tools that were called
     for number, message in enumerate(records):
-        messages.add(message, number)
-    yield from messages.problems
+        place = f"conversation {identity}, message {number}"
+        if not isinstance(message, dict):
+            yield Problem("not a message", place, failed=True)
+            continue
+        if is_old and "kind" in message:
+            message = renamed(message, {"kind": "type"})
+        base = _passage(message, _identity(message.get("id")) or f"{identity}:{number}", number)
+        passages = message_passages(base, message, tools)
+        if not passages:
+            unusable_parents[base.id] = base.parent
+            yield Problem("message without text", place, failed=True)
+        for passage in passages:
+            stored = usable.setdefault(passage.id, passage)
+            if stored is not passage and stored._replace(position=number) == passage:
+                yield Problem("repeated message", place)
+            elif stored is not passage:
+                yield Problem("message id used twice", place, failed=True)
     # An export says if it does not know a date. Files written by hand often have those of messages.
-    times = [p.created_at for p in messages.usable.values() if p.created_at is not None]
-    created_at = moment(record.get("created_at", min(times, default=None)))
-    updated_at = moment(record.get("updated_at", max(times, default=None)))
+    times = [p.created_at for p in usable.values() if p.created_at is not None]
     # Other programs know a conversation by its session, as we do.
     session = _identity(record.get("session_id"))
-    own_id = _identity(record.get(names.source_id))
-    source_id = own_id or (names.source not in record and session) or identity
-    metadata = _metadata(record, names.conversation_keys)
-    kind = record.get(names.kind)
-    if names is _NAMES and kind is not None and kind not in KINDS:
+    own_id = _identity(record.get("source_id"))
+    source_id = own_id or ("source" not in record and session) or identity
+    metadata = _metadata(record, _CONVERSATION_KEYS)
+    kind = record.get("kind")
+    if kind is not None and kind not in KINDS and not is_old:
         metadata.setdefault("kind", kind)
     if record.get("session_id") not in (None, identity, source_id):
         metadata.setdefault("session_id", record["session_id"])
+    ancestors = Ancestors(unusable_parents, usable)
+
+    def nearest(id: str | None) -> str | None:
+        """The message itself or, if it is unusable, its nearest usable ancestor."""
+        return ancestors.nearest(id) if id in unusable_parents else id
+
+    parents: Iterable[str | None] = [None, *usable]
+    if any("parent_id" in message for message in records if isinstance(message, dict)):
+        parents = [nearest(passage.parent) for passage in usable.values()]
+    linked = zip(usable.values(), parents, strict=False)
     document = Document(
-        source=string_or_none(record.get(names.source)) or SOURCE.name,
+        source=string_or_none(record.get("source")) or SOURCE.name,
         source_id=source_id,
         title=string_or_none(record.get("title")) or "",
         kind=one_of(KINDS, kind),
         project=string_or_none(record.get("namespace")) or "default",
-        created_at=created_at,
-        updated_at=updated_at,
-        head=messages.nearest_usable(_identity(record.get("head"))),
-        passages=messages.passages(),
+        created_at=moment(record.get("created_at", min(times, default=None))),
+        updated_at=moment(record.get("updated_at", max(times, default=None))),
+        head=nearest(_identity(record.get("head"))),
+        passages=tuple(passage._replace(parent=parent) for passage, parent in linked),
         metadata=metadata,
         id=identity,
         partial=record.get("partial") is True,
         shared_ids=record.get("shared_ids") is True,
     )
-    if document.kind != CONVERSATION:
-        document = drop_invalid_metadata(document)
-    yield document
+    yield document if document.kind == CONVERSATION else drop_invalid_metadata(document)
+
+
+def renamed(record: Mapping[str, Json], names: Mapping[str, str]) -> dict[str, Json]:
+    others = {key: value for key, value in record.items() if key not in names}
+    return others | {new: record[old] for old, new in names.items() if old in record}
 
 
 def unusable(record: Json) -> str:
@@ -170,72 +164,11 @@ def unusable(record: Json) -> str:
     return ""
 
 
-# -- messages ----------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Messages:
-    """Collects the messages of one conversation, and the problems with them."""
-
-    conversation: str
-    names: _Names
-    usable: dict[str, Passage] = field(default_factory=dict)
-    parents_of_unusable: dict[str, str | None] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    tools: dict[str, str] = field(default_factory=dict)
-    """The names of the tools that were called."""
-    has_parents: bool = False
-
-    def add(self, record: Json, index: int) -> None:
-        where = f"conversation {self.conversation}, message {index}"
-        if not isinstance(record, dict):
-            self.problems.append(Problem("not a message", where, failed=True))
-            return
-        self.has_parents |= "parent_id" in record
-        identity = _identity(record.get("id")) or f"{self.conversation}:{index}"
-        message = _passage(record, identity, index, self.names)
-        passages = message_passages(message, record, self.tools)
-        if not passages:
-            self.parents_of_unusable[identity] = message.parent
-            self.problems.append(Problem("message without text", where, failed=True))
-        for passage in passages:
-            stored = self.usable.setdefault(passage.id, passage)
-            if stored is passage:
-                continue
-            if stored._replace(position=index) == passage:
-                self.problems.append(Problem("repeated message", where))
-            else:
-                self.problems.append(Problem("message id used twice", where, failed=True))
-
-    def passages(self) -> tuple[Passage, ...]:
-        """The messages, each with its parent."""
-        linked: list[Passage] = []
-        previous: str | None = None
-        for passage in self.usable.values():
-            parent = self.nearest_usable(passage.parent) if self.has_parents else previous
-            linked.append(passage._replace(parent=parent))
-            previous = passage.id
-        return tuple(linked)
-
-    def nearest_usable(self, identity: str | None) -> str | None:
-        """The message itself or, if it is unusable, its nearest usable ancestor.
-
-        This keeps the path through the conversation in one piece.
-        """
-        visited: set[str] = set()
-        skipped = self.parents_of_unusable
-        while identity in skipped and identity not in self.usable and identity not in visited:
-            visited.add(identity)
-            identity = self.parents_of_unusable[identity]
-        self.parents_of_unusable |= dict.fromkeys(visited, identity)  # the next search is short
-        return identity
-
-
-def _passage(record: Mapping[str, Json], identity: str, index: int, names: _Names) -> Passage:
+def _passage(record: Mapping[str, Json], identity: str, index: int) -> Passage:
     """The passage of a message without its content."""
-    metadata = _metadata(record, names.message_keys | sdk_fields(record))
-    type_ = record.get(names.type)
-    if names is _NAMES and type_ is not None and type_ not in PASSAGE_TYPES:
+    metadata = _metadata(record, _MESSAGE_KEYS | sdk_fields(record))
+    type_ = record.get("type")
+    if type_ is not None and type_ not in PASSAGE_TYPES:
         metadata.setdefault("type", type_)
     visibility = one_of(VISIBILITIES, record.get("visibility"))
     if is_marked_human_only(metadata) or is_marked_human_only(record):
