@@ -18,13 +18,14 @@ from recollect.importers import jsonstream
 from recollect.importers.chats import own
 from recollect.importers.chats.agentlog import first_records, head_text, stem, title_of
 from recollect.importers.entries import Entry
-from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,
     UNEXPECTED,
     UNKNOWN_CONVERSATION,
     as_list,
+    contain_errors,
+    failure,
 )
 from recollect.model.chat_messages import as_mapping
 from recollect.model.documents import Document, Json

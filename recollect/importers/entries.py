@@ -43,6 +43,10 @@ Visit = Callable[[str, str, int], bool]
 """Called with the name, place and size of a file before it is parsed. If False, it is skipped."""
 
 
+class Unreadable(ValueError):
+    """A file that is damaged, or too long. The message goes into the receipt."""
+
+
 def visit_all(name: str, place: str, size: int) -> bool:
     return True
 

@@ -30,7 +30,6 @@ from recollect.importers.databases import (
 from recollect.importers.entries import UNREADABLE, Entry
 from recollect.importers.items import FIELDS, with_fields, with_text
 from recollect.importers.knowledge.characters import Avatar, character
-from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,
@@ -38,6 +37,8 @@ from recollect.importers.records import (
     UNEXPECTED,
     UNKNOWN_CONVERSATION,
     Ancestors,
+    contain_errors,
+    failure,
     is_blank,
 )
 from recollect.language.text import EPOCH, moment, truncate
@@ -79,9 +80,6 @@ class Table:
     """Whether only people may read its messages."""
     convert: Callable[[Row], None] | None = None
     """Changes a row before it is read, if the program writes values in a way of its own."""
-
-    def column_names(self) -> dict[str, str]:
-        return _names(f"{self.columns} {self.extras}")
 
 
 def _names(columns: str) -> dict[str, str]:
@@ -263,61 +261,44 @@ class SessionDatabase:
 
 def _rows(db: apsw.Connection, tables: Sequence[Table]) -> Iterator[Row]:
     """The rows of tables of one sort: by session and in order, if the tables have these."""
-    tables = [table for table in tables if columns(db, table.name)]
-    values: dict[str, list[str]] = {}
-    keys, joins = [], []
-    for number, table in enumerate(tables):
-        present, own = columns(db, table.name), table.column_names()
-        found = {n: f"t{number}.{quote(c)}" for n, c in own.items() if c in {*present, "rowid"}}
-        sort_keys = [found.get(name, "null") for name in _ORDER]
-        keys.append(
-            f"select {number} as t, rowid as row, {', '.join(sort_keys)}"  # noqa: S608
-            f" from {quote(table.name)} t{number}"
-        )
-        joins.append(f"{quote(table.name)} t{number} on o.t = {number} and t{number}.rowid = o.row")
-        detail_columns, join = _details(db, table, number, found.get("id", ""))
-        joins += join
-        found |= detail_columns
-        if table.human_only:
-            found["human_only"] = f"t{number}.rowid is not null"
-        for name, value in found.items():
-            values.setdefault(name, []).append(value)
-    if not tables:
+    keys: list[str] = []
+    selections: list[tuple[Table, list[str], str]] = []
+    for table in tables:
+        present, name = columns(db, table.name), quote(table.name)
+        if not present:
+            continue
+        own = _names(f"{table.columns} {table.extras}")
+        found = {n: f"t.{quote(c)}" for n, c in own.items() if c in {*present, "rowid"}}
+        order = ", ".join(found.get(key, "null") for key in _ORDER)
+        keys.append(f"select {len(keys)}, rowid, {order} from {name} t")  # noqa: S608
+        if "content" in found:  # as bytes: text that is not UTF-8 would abort the query
+            found["content"] = f"cast({found['content']} as blob)"
+        join = ""
+        if table.details:
+            details, link, *wanted = table.details.split()
+            present = columns(db, details)
+            more = {n: f"d.{quote(c)}" for n, c in _names(" ".join(wanted)).items() if c in present}
+            if link in present:
+                found |= more
+                first = f"select min(rowid) from {details} where {link} = {found['id']}"  # noqa: S608
+                join = f" left join {details} d on d.rowid = ({first})"
+        select = f"select {', '.join(found.values())} from {name} t{join} where t.rowid = ?"  # noqa: S608
+        selections.append((table, [*found], select))
+    if not keys:
         return
-    if "content" in values:  # as bytes: text that is not UTF-8 would abort the query
-        values["content"] = [f"cast({value} as blob)" for value in values["content"]]
-    chosen = [f"coalesce({', '.join(v)}, null)" for v in values.values()]
-    # Only the row ids are sorted, in memory. The limit keeps SQLite from sorting what is joined.
-    statement = (
-        f"select {', '.join(chosen)} from ({' union all '.join(keys)} order by 3, 4, 5, 2 limit -1)"  # noqa: S608
-        f" o left join {' left join '.join(joins)}"
-    )
     encoding = str(db.pragma("encoding"))
-    for fields in db.execute(statement):
-        row = {n: value for n, value in zip(values, fields, strict=True) if value is not None}
-        if isinstance(row.get("content"), bytes):
-            row["content"] = row["content"].decode(encoding, "replace")
-        for table in tables:
+    # Only the row ids are sorted, in memory.
+    for number, row_id, *_ in db.execute(" union all ".join(keys) + " order by 3, 4, 5, 2"):
+        table, names, select = selections[number]
+        for fields in db.execute(select, (row_id,)):
+            row = {n: value for n, value in zip(names, fields, strict=True) if value is not None}
+            if isinstance(row.get("content"), bytes):
+                row["content"] = row["content"].decode(encoding, "replace")
+            if table.human_only:
+                row["human_only"] = True
             if table.convert is not None:
                 table.convert(row)
-        yield row
-
-
-def _details(
-    db: apsw.Connection, table: Table, number: int, key: str
-) -> tuple[dict[str, str], list[str]]:
-    """The columns in the table with details, and how to join it: the first row of each id."""
-    if not table.details:
-        return {}, []
-    name, link, *wanted = table.details.split()
-    present = columns(db, name)
-    names = {n: c for n, c in _names(" ".join(wanted)).items() if c in present}
-    if link not in present or not names:
-        return {}, []
-    first = f"select {link} as id, min(rowid) as row from {name} group by {link}"  # noqa: S608
-    joins = [f"({first}) f{number} on f{number}.id = {key}"]
-    joins.append(f"{name} d{number} on d{number}.rowid = f{number}.row")
-    return {n: f"d{number}.{quote(c)}" for n, c in names.items()}, joins
+            yield row
 
 
 def without_deleted(rows: Iterator[Row], deleted: list[Json]) -> Iterator[Row]:

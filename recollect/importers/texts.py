@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recollect.importers.entries import UNREADABLE, Entry
+from recollect.importers.entries import UNREADABLE, Entry, Unreadable
 from recollect.language.text import fold
 from recollect.model.documents import Json
 
@@ -21,10 +21,6 @@ _FALLBACK_ENCODING = "windows-1252"
 _CONTROL_CHARACTERS = [chr(code) for code in (*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20))]
 _MAX_CONTROL_CHARACTERS = 0.01
 """The share of control characters above which a file counts as binary."""
-
-
-class Unreadable(ValueError):
-    """A file that is not text, or is too long. The message goes into the receipt."""
 
 
 class Text(NamedTuple):

@@ -17,13 +17,13 @@ from typing import Any
 
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import decode, peek
-from recollect.importers.problems import contain_errors
 from recollect.importers.records import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,
     UNEXPECTED,
     UNKNOWN_MESSAGE,
     as_list,
+    contain_errors,
     convert_records,
     is_blank,
     join_texts,

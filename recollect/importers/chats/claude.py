@@ -18,7 +18,6 @@ from typing import Any
 from recollect.importers.entries import Entry
 from recollect.importers.items import with_text
 from recollect.importers.jsonstream import peek
-from recollect.importers.problems import contain_errors
 from recollect.importers.records import (
     EMPTY_CONVERSATION,
     EMPTY_MESSAGE,
@@ -27,6 +26,7 @@ from recollect.importers.records import (
     UNKNOWN_MESSAGE,
     Ancestors,
     as_list,
+    contain_errors,
     convert_records,
     is_blank,
     join_texts,

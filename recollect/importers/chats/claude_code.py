@@ -34,7 +34,7 @@ from recollect.importers.chats.agentlog import (
     title_of,
 )
 from recollect.importers.entries import Entry
-from recollect.importers.problems import contain_errors
+from recollect.importers.records import contain_errors
 from recollect.language.text import moment
 from recollect.model.chat_messages import as_lines, as_mapping, as_text, parse_content
 from recollect.model.documents import Document, Json, Passage

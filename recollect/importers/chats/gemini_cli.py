@@ -27,8 +27,7 @@ from recollect.importers.chats.agentlog import (
     title_of,
 )
 from recollect.importers.entries import Entry
-from recollect.importers.problems import contain_errors
-from recollect.importers.records import as_list, join_texts
+from recollect.importers.records import as_list, contain_errors, join_texts
 from recollect.language.text import moment
 from recollect.model.chat_messages import as_lines, as_mapping, as_text, embedded_file, parse_json
 from recollect.model.documents import Document, Json, Passage

@@ -16,8 +16,7 @@ from recollect.importers.chats import own
 from recollect.importers.chats.agentlog import head_text, title_of
 from recollect.importers.entries import Entry
 from recollect.importers.jsonstream import records
-from recollect.importers.problems import contain_errors
-from recollect.importers.records import EMPTY_CONVERSATION, as_list
+from recollect.importers.records import EMPTY_CONVERSATION, as_list, contain_errors
 from recollect.language.text import EPOCH, moment
 from recollect.model.chat_messages import as_blocks, as_mapping, as_text, parse_json
 from recollect.model.documents import Document, Json

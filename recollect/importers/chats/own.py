@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from recollect.importers.entries import UNREADABLE, Entry
 from recollect.importers.items import drop_invalid_metadata
 from recollect.importers.jsonstream import peek
-from recollect.importers.problems import contain_errors
-from recollect.importers.records import Ancestors, convert_records, string_or_none
+from recollect.importers.records import Ancestors, contain_errors, convert_records, string_or_none
 from recollect.language.text import moment
 from recollect.model.audience import HUMAN_ONLY, is_marked_human_only
 from recollect.model.chat_messages import (

@@ -10,8 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from recollect.importers.entries import Entry
-from recollect.importers.texts import Unreadable
+from recollect.importers.entries import Entry, Unreadable
 from recollect.language.text import moment
 from recollect.language.transcript import Cue
 from recollect.settings import LIMITS

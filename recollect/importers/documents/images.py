@@ -17,8 +17,7 @@ from recollect.importers.documents.extract import (
     split_keywords,
 )
 from recollect.importers.documents.package import parse_xml
-from recollect.importers.entries import Entry
-from recollect.importers.texts import Unreadable
+from recollect.importers.entries import Entry, Unreadable
 
 SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".webp", ".gif", ".tif", ".tiff", ".bmp", ".avif", ".heic", ".heif"}

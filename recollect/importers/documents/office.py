@@ -27,8 +27,7 @@ from recollect.importers.documents.extract import (
 )
 from recollect.importers.documents.html_text import HtmlText, read_html
 from recollect.importers.documents.package import Package, all_texts, collect, first_text
-from recollect.importers.entries import Entry
-from recollect.importers.texts import Unreadable
+from recollect.importers.entries import Entry, Unreadable
 from recollect.settings import LIMITS
 
 _SKIPPED = frozenset({"del", "moveFrom", "tracked-changes", "annotation", "notes-configuration"})

@@ -13,8 +13,7 @@ from urllib.parse import unquote
 
 from recollect.errors import UnsafeFile
 from recollect.importers.documents.extract import read_bytes, require
-from recollect.importers.entries import Entry, reject_zip_bomb, unreadable_member
-from recollect.importers.texts import Unreadable
+from recollect.importers.entries import Entry, Unreadable, reject_zip_bomb, unreadable_member
 from recollect.settings import LIMITS
 
 Element = Any

@@ -16,9 +16,8 @@ from recollect.importers.documents.extract import (
     require,
     split_keywords,
 )
-from recollect.importers.entries import Entry
+from recollect.importers.entries import Entry, Unreadable
 from recollect.importers.sandbox.bounds import Bounds
-from recollect.importers.texts import Unreadable
 from recollect.settings import LIMITS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from recollect.importers.documents.extract import Extract, parse_date, read_bytes, require
-from recollect.importers.entries import Entry
+from recollect.importers.entries import Entry, Unreadable
 from recollect.importers.records import as_list, string_or_none
 from recollect.importers.sidecars import (
     AUDIO,
@@ -18,7 +18,7 @@ from recollect.importers.sidecars import (
     split_language,
     transcript_of,
 )
-from recollect.importers.texts import Text, Unreadable, decode_text
+from recollect.importers.texts import Text, decode_text
 from recollect.language.text import moment
 from recollect.language.transcript import parse
 from recollect.settings import LIMITS

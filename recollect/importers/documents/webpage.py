@@ -16,8 +16,7 @@ from recollect.importers.documents.extract import (
     split_keywords,
 )
 from recollect.importers.documents.html_text import HtmlText, read_html
-from recollect.importers.entries import Entry
-from recollect.importers.texts import Unreadable
+from recollect.importers.entries import Entry, Unreadable
 from recollect.settings import LIMITS
 
 _SHORT = 0.1  # of the page; if the main text is shorter, the whole page is imported

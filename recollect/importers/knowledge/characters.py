@@ -23,10 +23,11 @@ from typing import IO, Any, NamedTuple
 from recollect.importers.entries import UNREADABLE, Entry, reject_zip_bomb, unreadable_member
 from recollect.importers.items import FIELDS, with_fields
 from recollect.importers.jsonstream import decode, peek, records
-from recollect.importers.problems import contain_errors, failure
 from recollect.importers.records import (
     UNEXPECTED,
     as_list,
+    contain_errors,
+    failure,
     join_texts,
     other_fields,
     string_or_none,

@@ -15,13 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from recollect.importers.entries import UNREADABLE, Entry
+from recollect.importers.entries import UNREADABLE, Entry, Unreadable
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import lines, peek, records
 from recollect.importers.knowledge import frontmatter
-from recollect.importers.problems import contain_errors, failure
-from recollect.importers.records import UNEXPECTED, is_blank, join_texts
-from recollect.importers.texts import Unreadable, decode_text, parse_tags, read_text
+from recollect.importers.records import UNEXPECTED, contain_errors, failure, is_blank, join_texts
+from recollect.importers.texts import decode_text, parse_tags, read_text
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import PROMPT

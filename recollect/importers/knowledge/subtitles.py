@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from recollect.importers.documents import recordings
 from recollect.importers.entries import Entry
 from recollect.importers.knowledge import media
-from recollect.importers.problems import contain_errors
+from recollect.importers.records import contain_errors
 from recollect.importers.sidecars import SUBTITLES, is_transcript, owner, split, transcript_of
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem

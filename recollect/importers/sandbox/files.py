@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from recollect import errors
 from recollect.errors import ImportStopped, RecollectError
-from recollect.importers.problems import failure
+from recollect.importers.records import failure
 from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.process import POOL, ParsingProcess, ProcessDied

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from recollect.errors import RecollectError, UnknownFormat
 from recollect.importers.entries import Entry
-from recollect.importers.problems import failure, reason_of
+from recollect.importers.records import failure, reason_of
 from recollect.importers.registry import Format, find, find_conversations
 from recollect.importers.sandbox import encoding
 from recollect.importers.sandbox.bounds import Bounds
