@@ -72,40 +72,25 @@ class Memory:
     def is_bounded() -> bool:
         return sys.platform == "linux" and Path("/proc/self/statm").exists()
 
-    def limit_growth(self, size: int) -> None:
-        """Let allocations fail that would add more than `size` bytes to what is used now."""
+    def limit_growth(self, size: int, *, for_good: bool = False) -> None:
+        """Let allocations fail that would add more than `size` bytes to what is used now.
+
+        With `for_good`, not even code of an attacker can raise the limit.
+        """
         if self._file is None:
             return
         import resource
 
-        total = self._usage()[0] + size
+        total = self._usage() + size
         _, ceiling = resource.getrlimit(resource.RLIMIT_DATA)
         if ceiling != resource.RLIM_INFINITY:
             total = min(total, ceiling)
-        resource.setrlimit(resource.RLIMIT_DATA, (total, ceiling))
+        resource.setrlimit(resource.RLIMIT_DATA, (total, total if for_good else ceiling))
 
-    def set_ceiling(self, size: int) -> None:
-        """Limit growth for good, so that not even code of an attacker can raise the limit."""
-        if self._file is None:
-            return
-        import resource
-
-        total = self._usage()[0] + size
-        _, ceiling = resource.getrlimit(resource.RLIMIT_DATA)
-        if ceiling == resource.RLIM_INFINITY or total < ceiling:
-            resource.setrlimit(resource.RLIMIT_DATA, (total, total))
-
-    def resident(self) -> int:
-        """How many bytes of physical memory the process uses; 0 if that is unknown."""
-        if self._file is None:
-            return 0
-        return self._usage()[1]
-
-    def _usage(self) -> tuple[int, int]:
-        """The memory that only this process uses, and how much of all is in physical memory."""
+    def _usage(self) -> int:
+        """The memory that only this process uses, in bytes."""
         assert self._file is not None
-        fields = os.pread(self._file, 100, 0).split()
-        return int(fields[5]) * self._page, int(fields[1]) * self._page
+        return int(os.pread(self._file, 100, 0).split()[5]) * self._page
 
 
 # -- files -------------------------------------------------------------------

@@ -11,7 +11,7 @@ import json
 import struct
 from collections.abc import Mapping
 from datetime import datetime
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any
 
 import orjson
@@ -28,16 +28,30 @@ FILE = b"F"  # a file that can be imported: name, place, size, source
 BEGIN = b"B"  # the number of the file that is read next
 PROGRESS = b"P"  # the number of bytes read
 DOCUMENT = b"D"  # a document
-EXACT_DOCUMENT = b"E"  # a document that only Python's own JSON module can represent
+EXACT_DOCUMENT = b"E"  # a document that only Python's own JSON module can represent: surrogates
 PROBLEM = b"!"
 DATA = b"+"  # bytes: what the console's process has rendered
 FAILURE = b"X"  # the request failed: type and message of the error
-WORN = b"W"  # the process uses too much memory to read another file
 END = b"."  # of the reply, or of a file
 
+_TEXT, _TEXT_OR_NONE = (str,), (str, NoneType)
+_DOCUMENT_TYPES: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("source", "source_id", "title", "kind", "project", "id"), _TEXT),
+    **dict.fromkeys(("head", "created_at", "updated_at"), _TEXT_OR_NONE),
+    **dict.fromkeys(("partial", "shared_ids"), (bool,)),
+    "metadata": (dict,),
+    "passages": (list,),
+}
+_PASSAGE_TYPES: Mapping[str, tuple[type, ...]] = {
+    **{"id": _TEXT, "role": _TEXT_OR_NONE, "content": _TEXT, "type": _TEXT},
+    **dict.fromkeys(("author", "model", "tool", "parent"), _TEXT_OR_NONE),
+    **{"created_at": _TEXT_OR_NONE, "updated_at": _TEXT_OR_NONE, "visibility": _TEXT},
+    **{"attachments": (list,), "citations": (list,), "metadata": (dict,)},
+}
+"""The fields of a passage in their order; its position and path are computed by the parent."""
 _EMPTY: Mapping[str, Json] = MappingProxyType({})
-_DOCUMENT_FIELDS = 13
-_PASSAGE_FIELDS = 14
+_valid_signatures: set[tuple[type, ...]] = set()
+"""The types of passages that were checked before: most passages have one of a few signatures."""
 
 
 class MalformedReply(ValueError):
@@ -70,112 +84,42 @@ def decode_problem(payload: bytes) -> Problem:
 
 
 def document_frame(document: Document) -> bytes:
-    fields = (
-        document.source,
-        document.source_id,
-        document.title,
-        document.kind,
-        document.project,
-        document.created_at,
-        document.updated_at,
-        document.head,
-        document.metadata,
-        document.id,
-        document.partial,
-        document.shared_ids,
-        [passage[:_PASSAGE_FIELDS] for passage in document.passages],
-    )
+    fields = {name: getattr(document, name) for name in _DOCUMENT_TYPES}
+    fields["passages"] = [passage[: len(_PASSAGE_TYPES)] for passage in document.passages]
     try:
-        return frame(DOCUMENT, orjson.dumps(fields, simplify_mapping))
+        return frame(DOCUMENT, orjson.dumps(fields, plain))
     except orjson.JSONEncodeError:  # lone surrogates, huge numbers, keys that are not strings
-        return frame(EXACT_DOCUMENT, json.dumps(simplify(fields)).encode("ascii"))
+        return frame(EXACT_DOCUMENT, json.dumps(fields, default=plain).encode("ascii"))
 
 
-def simplify_mapping(value: object) -> Json:
+def plain(value: object) -> Json:
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)):
         return list(value)
-    return str(value)
-
-
-def simplify(value: Json) -> Json:
-    """The value with string keys and JSON types only, as the store would write it."""
-    if isinstance(value, Mapping):
-        return {str(key): simplify(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [simplify(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    try:
-        return orjson.loads(orjson.dumps(value))
-    except orjson.JSONEncodeError:
-        return str(value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def decode_document(kind: bytes, payload: bytes) -> Document:
     """Raises MalformedReply if the payload is not a document."""
     try:
         fields = orjson.loads(payload) if kind == DOCUMENT else json.loads(payload)
-        require(type(fields) is list and len(fields) == _DOCUMENT_FIELDS)
-        return _document(fields)
+        require(type(fields) is dict and fields.keys() == _DOCUMENT_TYPES.keys())
+        require(all(type(fields[name]) in types for name, types in _DOCUMENT_TYPES.items()))
+        require(fields["kind"] in KINDS)
+        for name in ("created_at", "updated_at"):
+            fields[name] = fields[name] and datetime.fromisoformat(fields[name])
+        fields["passages"] = tuple(map(_passage, fields["passages"]))
+        return Document(**fields)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise MalformedReply(f"malformed document ({error})") from error
-
-
-def _document(fields: list[Any]) -> Document:
-    source, source_id, title, kind, project, created, updated, head, metadata, id_ = fields[:10]
-    partial, shared_ids, passages = fields[10:]
-    for text in (source, source_id, title, project, id_):
-        require(type(text) is str)
-    require(kind in KINDS)
-    require(head is None or type(head) is str)
-    require(type(metadata) is dict and type(passages) is list)
-    require(type(partial) is bool and type(shared_ids) is bool)
-    return Document(
-        source=source,
-        source_id=source_id,
-        title=title,
-        kind=kind,
-        project=project,
-        created_at=created and datetime.fromisoformat(created),
-        updated_at=updated and datetime.fromisoformat(updated),
-        head=head,
-        passages=tuple(map(_passage, passages)),
-        metadata=metadata,
-        id=id_,
-        partial=partial,
-        shared_ids=shared_ids,
-    )
-
-
-_TEXT_OR_NONE = (str, type(None))
-_PASSAGE_TYPES = (
-    (str,),  # id
-    _TEXT_OR_NONE,  # role
-    (str,),  # content
-    (str,),  # type
-    _TEXT_OR_NONE,  # author
-    _TEXT_OR_NONE,  # model
-    _TEXT_OR_NONE,  # tool
-    _TEXT_OR_NONE,  # parent
-    _TEXT_OR_NONE,  # created_at
-    _TEXT_OR_NONE,  # updated_at
-    (str,),  # visibility
-    (list,),  # attachments
-    (list,),  # citations
-    (dict,),  # metadata
-)
-_valid_signatures: set[tuple[type, ...]] = set()
-"""The types of passages that were checked before: most passages have one of a few signatures."""
 
 
 def _passage(fields: list[Any]) -> Passage:
     signature = tuple(map(type, fields))
     if signature not in _valid_signatures:
-        require(len(fields) == _PASSAGE_FIELDS)
-        for actual, allowed in zip(signature, _PASSAGE_TYPES, strict=True):
-            require(actual in allowed)
+        pairs = zip(signature, _PASSAGE_TYPES.values(), strict=True)
+        require(all(actual in allowed for actual, allowed in pairs))
         _valid_signatures.add(signature)
     require(fields[3] in PASSAGE_TYPES and fields[10] in VISIBILITIES)
     if fields[8] is not None:

@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
 _LONGEST_NAME = 300
+_LARGE_BYTES = 20_000_000
 
 
 class File(NamedTuple):
@@ -57,7 +58,6 @@ class Request:
         return list(dict.fromkeys(path if path.is_dir() else path.parent for path in paths))
 
 
-@dataclass(slots=True)
 class FileEnd:
     """All of a file was read, or as much of it as possible."""
 
@@ -93,47 +93,52 @@ def open_files(
         files.close()
 
 
-@dataclass(slots=True)
 class Files:
     """The files of one import, and what is wrong with the others."""
 
-    request: Request
-    readable: tuple[Path, ...]
-    bounds: Bounds
-    stop: threading.Event
-    files: list[File] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    _process: ParsingProcess | None = None
-    _avoid: list[str] = field(default_factory=list)
-    _rejections: list[Problem] = field(default_factory=list)
-    """Files that could not even be examined."""
-    _failure_seconds: float = 0.0
+    def __init__(
+        self, request: Request, readable: tuple[Path, ...], bounds: Bounds, stop: threading.Event
+    ) -> None:
+        self.request = request
+        self.readable = readable
+        self.bounds = bounds
+        self.stop = stop
+        self.files: list[File] = []
+        self.problems: list[Problem] = []
+        self._process: ParsingProcess | None = None
+        self._look = ("", "", 0.0)
+        """The file that is being examined: its name and place, and since when."""
+        self._avoid: list[str] = []
+        self._rejections: list[Problem] = []
+        """Files that could not even be examined."""
+        self._failure_seconds = 0.0
 
     # -- finding ---
 
     def find(self) -> None:
         """Look for files. Those that exceed a bound while their format is detected are avoided."""
         while True:
-            look = _Look()
+            self._look = ("", "", 0.0)
             try:
-                self._find(look)
+                self._find()
                 return
             except ProcessDied as death:
                 self.close()
                 self.raise_if_stopped(death)
-                if not look.place:
+                name, place, started = self._look
+                if not place:
                     raise RecollectError(f"The files cannot be examined: {death}.") from death
-                self._avoid.append(look.place)
-                reason = f"{look.name[:_LONGEST_NAME]} was not imported: {death}"
-                self._rejections.append(Problem(reason, look.name, failed=True, unit="files"))
-                self._failure_seconds += time.monotonic() - look.started
+                self._avoid.append(place)
+                reason = f"{name[:_LONGEST_NAME]} was not imported: {death}"
+                self._rejections.append(Problem(reason, name, failed=True, unit="files"))
+                self._failure_seconds += time.monotonic() - started
                 if self._failure_seconds > self.bounds.failure_seconds:
                     raise RecollectError(
                         f"The import was given up, because {len(self._rejections)} files could not "
-                        f"be read within their limits. The last of them was {look.name}."
+                        f"be read within their limits. The last of them was {name}."
                     ) from death
 
-    def _find(self, look: _Look) -> None:
+    def _find(self) -> None:
         if self._process is None:
             self._process = POOL.take(self.readable, self.bounds)
             self._process.wait_until_ready()
@@ -158,14 +163,15 @@ class Files:
         with process.watch(self.stop), checked(process):
             while True:
                 kind, payload = process.receive()
-                if kind == encoding.LOOK:
-                    look.begin(*json.loads(payload))
-                    process.expect(look.size)
-                elif kind == encoding.FILE:
-                    name, place, size, source = json.loads(payload)
+                if kind in (encoding.LOOK, encoding.FILE):
+                    name, place, size, *source = json.loads(payload)
                     encoding.require(type(size) is int and size >= 0)
-                    encoding.require(all(type(text) is str for text in (name, place, source)))
-                    self.files.append(File(name, place, size, source))
+                    encoding.require(all(type(text) is str for text in (name, place, *source)))
+                    if kind == encoding.FILE:
+                        self.files.append(File(name, place, size, *source))
+                    else:
+                        self._look = (name, place, time.monotonic())
+                        process.expect(size)
                 elif kind == encoding.PROBLEM:
                     self.problems.append(encoding.decode_problem(payload))
                 elif kind == encoding.FAILURE:
@@ -198,9 +204,6 @@ class Files:
                     if isinstance(item, FileEnd):
                         pending.pop(0)
                         started = time.monotonic()
-                if not pending:
-                    return
-                self.close()  # the process is worn
             except ProcessDied as death:
                 self.close()
                 self.raise_if_stopped(death)
@@ -211,11 +214,10 @@ class Files:
                     for file in pending:
                         yield from failed(file, reason)
                     return
-            if pending:
-                yield from self._find_again(pending)
+                if pending:
+                    yield from self._find_again(pending)
 
     def _read(self, pending: Sequence[File]) -> Iterator[tuple[File, Item]]:
-        """The items of the pending files, until the process asks for its replacement."""
         process = self._process
         assert process is not None
         # The process knows files by their position. Archives can have members of one name.
@@ -230,8 +232,6 @@ class Files:
         with process.watch(self.stop), checked(process):
             for file, number in zip(pending, numbers, strict=True):
                 kind, payload = process.receive()
-                if kind == encoding.WORN:
-                    return
                 encoding.require(kind == encoding.BEGIN and int(payload) == number)
                 process.expect(file.size)
                 while kind != encoding.END:
@@ -261,13 +261,14 @@ class Files:
     # -- the process ---
 
     def release(self) -> None:
-        """Keep the process for the next import of the same folder. Uploads have their own."""
-        process, self._process = self._process, None
-        if process is not None:
-            if self.request.within is None:
-                POOL.give_back(process)
-            else:
-                process.close()
+        """Keep the process for the next import of the same folder.
+
+        Uploads have their own, and one that has read a large file keeps too much memory.
+        """
+        is_large = any(file.size > _LARGE_BYTES for file in self.files)
+        if self._process is not None and self.request.within is None and not is_large:
+            process, self._process = self._process, None
+            POOL.give_back(process)
 
     def close(self) -> None:
         process, self._process = self._process, None
@@ -279,20 +280,6 @@ class Files:
             raise ImportStopped(
                 "The import was stopped before its end. Import the file again."
             ) from death
-
-
-@dataclass(slots=True)
-class _Look:
-    """The file that is being examined."""
-
-    name: str = ""
-    place: str = ""
-    size: int = 0
-    started: float = 0.0
-
-    def begin(self, name: str, place: str, size: int) -> None:
-        self.name, self.place, self.size = str(name), str(place), int(size)
-        self.started = time.monotonic()
 
 
 @contextmanager

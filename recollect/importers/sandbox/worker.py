@@ -6,7 +6,6 @@ it is confined; see `confinement`. It reads one request after another until its 
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import os
@@ -14,7 +13,6 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +26,6 @@ from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
-_WORN_BYTES = 100_000_000  # resident memory above which the process is replaced
 _BUFFER_BYTES = 1 << 16
 _PROGRESS_BYTES = 1 << 16
 
@@ -51,19 +48,15 @@ class Worker:
             request = json.loads(line)
             match request["do"]:
                 case "confine":
-                    self._confine(request)
+                    self._bounds = Bounds(**request["bounds"])
+                    self._memory.limit_growth(self._bounds.largest_memory, for_good=True)
+                    active = confine([Path(path) for path in request["readable"]])
+                    self._send(encoding.json_frame(encoding.READY, active))
                 case "find":
                     self._find(request)
                 case "read":
                     self._read_all(request["numbers"])
             self._flush()
-
-    def _confine(self, request: dict[str, Any]) -> None:
-        bounds = request["bounds"]
-        self._bounds = Bounds(**{field.name: bounds[field.name] for field in fields(Bounds)})
-        self._memory.set_ceiling(self._bounds.largest_memory)
-        active = confine([Path(path) for path in request["readable"]])
-        self._send(encoding.json_frame(encoding.READY, active))
 
     # -- finding ---
 
@@ -81,12 +74,13 @@ class Worker:
                     self._files.append(item)
                     record = [entry.name, entry.place, entry.size, format_.SOURCE.name]
                     self._send(encoding.json_frame(encoding.FILE, record))
-        except RecollectError as error:
-            self._fail(type(error).__name__, [str(error)])
-        except OSError as error:
-            self._fail("OSError", [error.errno, error.strerror, str(error.filename or "")])
         except Exception as error:  # a parser may raise anything for a hostile file
-            self._fail("RecollectError", [f"The files cannot be examined: {error!r}"])
+            failure: list[Any] = ["RecollectError", [f"The files cannot be examined: {error!r}"]]
+            if isinstance(error, RecollectError):
+                failure = [type(error).__name__, [str(error)]]
+            elif isinstance(error, OSError):
+                failure = ["OSError", [error.errno, error.strerror, str(error.filename or "")]]
+            self._send(encoding.json_frame(encoding.FAILURE, failure))
         finally:
             limit_cpu(0)
         self._send(encoding.frame(encoding.END))
@@ -95,23 +89,23 @@ class Worker:
         """What can be imported. A path without a known format does not affect the others."""
         errors: dict[str, UnknownFormat] = {}
         has_files = False
-        found: Iterator[tuple[Entry, Format] | Problem]
-        for path in request["paths"]:
+        within = request["within"] and Path(request["within"])
+        for path in map(Path, request["paths"]):
             try:
-                if request["sources"] is not None:
-                    found = find_conversations(Path(path), request["sources"], self._visit)
-                else:
-                    within = request["within"] and Path(request["within"])
-                    found = find(Path(path), request["kind"], within, self._visit)
+                found = (
+                    find(path, request["kind"], within, self._visit)
+                    if request["sources"] is None
+                    else find_conversations(path, request["sources"], self._visit)
+                )
                 for item in found:
                     has_files = has_files or not isinstance(item, Problem)
                     yield item
             except UnknownFormat as error:
-                errors[path] = error
-        for path, unknown in errors.items():
+                errors[str(path)] = error
+        for name, unknown in errors.items():
             if not has_files:
                 raise unknown
-            yield Problem(f"{path} has no known format", path, failed=True, unit="files")
+            yield Problem(f"{name} has no known format", name, failed=True, unit="files")
 
     def _visit(self, name: str, place: str, size: int) -> bool:
         """Tell the parent what is examined next, and begin to measure its cost."""
@@ -122,21 +116,14 @@ class Worker:
         self._limit(size)
         return True
 
-    def _fail(self, error: str, arguments: list[Any]) -> None:
-        self._send(encoding.json_frame(encoding.FAILURE, [error, arguments]))
+    def _limit(self, size: int) -> None:
+        limit_cpu(self._bounds.cpu_seconds_for(size))
+        self._memory.limit_growth(self._bounds.memory_for(size))
 
     # -- reading ---
 
     def _read_all(self, numbers: Sequence[int]) -> None:
         for number in numbers:
-            if self._memory.resident() > _WORN_BYTES:
-                gc.collect()
-                trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-                if trim is not None:
-                    trim(0)
-                if self._memory.resident() > _WORN_BYTES:
-                    self._send(encoding.frame(encoding.WORN))
-                    return
             entry, format_ = self._files[number]
             self._send(encoding.json_frame(encoding.BEGIN, number))
             self._flush()
@@ -167,12 +154,6 @@ class Worker:
             self._send(encoding.json_frame(encoding.PROGRESS, self._unreported))
             self._flush()
             self._unreported = 0
-
-    # -- bounds ---
-
-    def _limit(self, size: int) -> None:
-        limit_cpu(self._bounds.cpu_seconds_for(size))
-        self._memory.limit_growth(self._bounds.memory_for(size))
 
     # -- replies ---
 

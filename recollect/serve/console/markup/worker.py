@@ -39,7 +39,7 @@ def main() -> None:
         request = json.loads(line)
         if request["do"] == "confine":
             bounds = Bounds(**request["bounds"])
-            memory.set_ceiling(bounds.largest_memory)
+            memory.limit_growth(bounds.largest_memory, for_good=True)
             reply = encoding.json_frame(encoding.READY, confine([]))
         else:
             start = time.process_time()
