@@ -1,4 +1,4 @@
-"""Character cards, versions 1 to 3: JSON, embedded in an image (PNG, APNG, WEBP), or CHARX.
+"""Character cards, versions 1 to 3: JSON, embedded in an image (PNG, APNG), or CHARX.
 
 Searchable parts become fields. The whole card is stored as well, because programs store data of
 their own in it (`extensions`) that must survive. An image often has a card of version 3 (`ccv3`)
@@ -46,110 +46,53 @@ _KEYWORD_BYTES = 80
 _MAX_TEXT_BYTES = 16_000_000
 """The limit for all texts in an image together."""
 _CHUNK_TYPE = re.compile(rb"[A-Za-z]{4}")
-_ASCII_COMMENT = b"ASCII\0\0\0"
-_NUMBERS = re.compile(rb"[0-9]{1,3}(?:,[0-9]{1,3})*+")
-_SKIP_BYTES = 1 << 16
 
 
 class Chunk(NamedTuple):
-    type: bytes
-    data: bytes
-    """Empty unless it is a text chunk."""
+    """A text in a PNG, and where its chunk is in the file."""
+
+    keyword: str
+    """In lower case."""
+    text: bytes
     start: int
     end: int
 
 
-def png_texts(file: IO[bytes], limit: int | None = None) -> Iterator[tuple[str, bytes, Chunk]]:
-    """The texts in a PNG with their keywords in lower case.
-
-    With `limit`, texts are truncated and not decompressed.
-    """
-    budget = _MAX_TEXT_BYTES
-    for chunk in _chunks(file, limit):
-        keyword, separator, value = chunk.data.partition(b"\0")
-        if separator and len(keyword) < _KEYWORD_BYTES:
-            if limit is None:
-                value = decompress(chunk.type, value, budget)
-                budget -= len(value)
-            yield keyword.decode("latin-1").strip().lower(), value, chunk
-
-
-def remove_chunks(data: bytes, chunks: list[Chunk]) -> bytes:
-    """A PNG without some of its chunks."""
-    parts = []
-    position = 0
-    for chunk in chunks:
-        parts.append(data[position : chunk.start])
-        position = chunk.end
-    parts.append(data[position:])
-    return b"".join(parts)
-
-
-def webp_comment(data: bytes) -> str:
-    """The user comment in the EXIF data of a WEBP image."""
-    position = 12
-    while position + 8 <= len(data):
-        type_, size = struct.unpack_from("<4sI", data, position)
-        if type_ == b"EXIF":
-            return exif_comment(data[position + 8 : position + 8 + size])
-        position += 8 + size + (size & 1)
-    return ""
-
-
-def exif_comment(exif: bytes) -> str:
-    _, _, comment = exif.partition(_ASCII_COMMENT)
-    text = comment.rstrip(b"\0").strip()
-    if _NUMBERS.fullmatch(text):  # old programs wrote the bytes as a list of numbers
-        numbers = [int(number) for number in text.split(b",")]
-        text = bytes(number for number in numbers if number < 256)
-    return text.decode("utf-8", "replace")
-
-
-def _chunks(file: IO[bytes], limit: int | None) -> Iterator[Chunk]:
-    if file.read(8) != PNG:
-        return
-    start = 8
-    while True:
-        header = file.read(8)
-        if len(header) < 8:
-            return
+def png_texts(file: IO[bytes], limit: int | None = None) -> Iterator[Chunk]:
+    """The texts in a PNG. With `limit`, they are truncated and not decompressed."""
+    budget, start = _MAX_TEXT_BYTES, 8
+    header = file.read(8) == PNG and file.read(8)
+    while header and len(header) == 8:
         size, type_ = struct.unpack(">I4s", header)
         if not _CHUNK_TYPE.fullmatch(type_) or type_ == b"IEND":
             return
+        end = start + size + 12
         data = b""
         if type_ in _TEXT_CHUNKS and size <= LIMITS.card_bytes:
-            length = size if limit is None else min(size, limit)
-            data = file.read(length)
-        rest = size - len(data) + 4  # a checksum follows
-        if file.seekable():
-            file.seek(rest, 1)
-        while rest > 0 and not file.seekable():
-            skipped = len(file.read(min(rest, _SKIP_BYTES)))
-            if not skipped:
-                return
-            rest -= skipped
-        end = start + size + 12
-        yield Chunk(type_, data, start, end)
-        start = end
+            data = file.read(size if limit is None else min(size, limit))
+        file.seek(size - len(data) + 4, 1)  # a checksum follows
+        keyword, separator, value = data.partition(b"\0")
+        if separator and len(keyword) < _KEYWORD_BYTES:
+            if limit is None:
+                value = decompress(type_, value, budget)
+                budget -= len(value)
+            yield Chunk(keyword.decode("latin-1").strip().lower(), value, start, end)
+        start, header = end, file.read(8)
 
 
 def decompress(type_: bytes, value: bytes, limit: int) -> bytes:
-    if type_ == b"zTXt":
-        return inflate(value[1:], limit)
+    """The text of a chunk; empty if it is damaged or longer than `limit`."""
+    is_compressed = type_ == b"zTXt"
     if type_ == b"iTXt":
         is_compressed = value[:1] == b"\1"
-        text = value[2:].split(b"\0", 2)[-1]
-        return inflate(text, limit) if is_compressed else text
-    return value
-
-
-def inflate(data: bytes, limit: int) -> bytes:
-    """The text; empty if it is damaged or longer than `limit`."""
-    if limit <= 0:
-        return b""
+        value = value[2:].split(b"\0", 2)[-1]
+    elif is_compressed:
+        value = value[1:]
+    if not is_compressed:
+        return value
     decompressor = zlib.decompressobj()
     try:
-        text = decompressor.decompress(data, limit)
+        text = decompressor.decompress(value, max(limit, 1))
     except zlib.error:
         return b""
     return b"" if decompressor.unconsumed_tail else text
@@ -174,7 +117,7 @@ _KEYWORDS = ("ccv3", "chara")
 _ASSET_PREFIX = "chara-ext-asset_"
 _SPEC = re.compile(rb'"spec"\s*:\s*"chara_card_v')
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})\s*@\s*(\d{1,2})h\s*(\d{1,2})m\s*(\d{1,2})s")
-_IMAGES = {".png": "image/png", ".apng": "image/png", ".webp": "image/webp"}
+_IMAGES = (".png", ".apng")
 _ICON_TYPES = {
     **{suffix: f"image/{suffix}" for suffix in ("png", "webp", "jpeg", "gif", "avif")},
     "apng": "image/png",
@@ -196,16 +139,11 @@ class Avatar(NamedTuple):
 def claims(entry: Entry) -> bool:
     suffix = _suffix(entry)
     try:
-        if suffix == ".charx":
-            return True
-        if suffix in (".png", ".apng"):
+        if suffix in _IMAGES:
             with entry.open() as file:
-                texts = png_texts(file, limit=80)
-                return any(keyword in _KEYWORDS for keyword, _, _ in texts)
-        if suffix == ".webp":
-            return "first_mes" in webp_comment(read_whole(entry))
-        return suffix == ".json" and is_card(entry)
-    except (ValueError, *UNREADABLE):
+                return any(chunk.keyword in _KEYWORDS for chunk in png_texts(file, limit=80))
+        return suffix == ".charx" or (suffix == ".json" and is_card(entry))
+    except UNREADABLE:
         return False
 
 
@@ -227,46 +165,41 @@ def is_card(entry: Entry) -> bool:
 def read(entry: Entry) -> Iterator[Document | Problem]:
     suffix = _suffix(entry)
     try:
-        if suffix == ".json":
-            yield from read_json(entry)
-        elif suffix == ".charx":
+        if suffix == ".charx":
             yield read_charx(entry)
+        elif suffix != ".json":
+            yield read_image(entry)
         else:
-            yield read_image(entry, suffix)
+            for item in records(entry, {"spec", "first_mes"}):
+                yield item if isinstance(item, Problem) else _record(entry, *item)
     except ValueError as error:
         yield failure(str(error) or _UNKNOWN_CARD, entry.name)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
         yield failure(f"archive cannot be read ({error})", entry.name)
 
 
-def read_json(entry: Entry) -> Iterator[Document | Problem]:
-    for item in records(entry, {"spec", "first_mes"}):
-        if isinstance(item, Problem):
-            yield item
-        else:
-            index, record = item
-            try:
-                yield character(record, entry, None)
-            except UNEXPECTED:
-                yield failure(_UNKNOWN_CARD, f"record {index}")
+def _record(entry: Entry, index: int, record: Json) -> Document | Problem:
+    try:
+        return character(record, entry, None)
+    except UNEXPECTED:
+        return failure(_UNKNOWN_CARD, f"record {index}")
 
 
-def read_image(entry: Entry, suffix: str) -> Document | Problem:
+def read_image(entry: Entry) -> Document | Problem:
     data = read_whole(entry)
-    if suffix == ".webp":
-        card = parse_card(webp_comment(data).encode())
-    else:
-        texts = list(png_texts(io.BytesIO(data)))
-        # Like the first programs, accept any other keyword too.
-        ranks = {keyword: rank for rank, keyword in enumerate(_KEYWORDS)}
-        texts.sort(key=lambda text: ranks.get(text[0], len(ranks)))
-        cards = (parse_card(value) for _, value, _ in texts)
-        card = next((card for card in cards if card is not None), None)
-        chunks = [c for word, _, c in texts if word in _KEYWORDS or word.startswith(_ASSET_PREFIX)]
-        data = remove_chunks(data, sorted(chunks, key=lambda chunk: chunk.start))
+    texts = list(png_texts(io.BytesIO(data)))
+    # Like the first programs, accept any other keyword too.
+    ranks = {keyword: rank for rank, keyword in enumerate(_KEYWORDS)}
+    ranked = sorted(texts, key=lambda chunk: ranks.get(chunk.keyword, len(ranks)))
+    card = next(filter(None, (parse_card(chunk.text) for chunk in ranked)), None)
     if card is None:
         return failure(_NO_CARD, entry.name)
-    return character(card, entry, Avatar(_IMAGES[suffix], data))
+    picture, position = b"", 0
+    for chunk in texts:
+        if chunk.keyword in _KEYWORDS or chunk.keyword.startswith(_ASSET_PREFIX):
+            picture += data[position : chunk.start]
+            position = chunk.end
+    return character(card, entry, Avatar("image/png", picture + data[position:]))
 
 
 def read_charx(entry: Entry) -> Document | Problem:

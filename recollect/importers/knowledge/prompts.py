@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ from recollect.importers.knowledge import frontmatter
 from recollect.importers.records import UNEXPECTED, contain_errors, failure, is_blank, join_texts
 from recollect.importers.texts import decode_text, parse_tags, read_text
 from recollect.language.text import moment, truncate
-from recollect.model.documents import Document, Json
+from recollect.model.documents import Document
 from recollect.model.kinds import PROMPT
 from recollect.model.receipts import Problem
 from recollect.model.sources import PROMPTS
@@ -49,11 +49,6 @@ _MARKDOWN = (".md", ".markdown", ".mdx")
 _PROMPT_FILES = (".prompt.md", ".prompt")
 _TABLES = (".csv", ".tsv")
 _JSON = (".json", ".jsonl", ".ndjson")
-_PROMPT_FRONT_MATTER = re.compile(
-    rb"^(?:(?:type|kind)\s*[:=]\s*[\"']?prompt[\"']?\s*$|(?:(?:system|user)_)?prompt\s*[:=])",
-    re.IGNORECASE | re.MULTILINE,
-)
-_FRONT_MATTER_END = re.compile(rb"^(?:---|\.\.\.|\+\+\+)\s*$", re.MULTILINE)
 _HEAD_BYTES = 4_096
 _CSV_FIELD_CHARACTERS = 4_000_000
 _NAME_CHARACTERS = 60
@@ -75,25 +70,20 @@ def accepts(entry: Entry) -> bool:
 
 def is_guess(entry: Entry) -> bool:
     """Whether a file probably has prompts, judged by its path and the keys of its records."""
+    keys, is_named_prompt = _keys(entry), "prompt" in entry.name.lower()
     if is_certain(entry):
         return False
-    keys = _keys(entry)
-    is_named_prompt = "prompt" in entry.name.lower()
     if keys.isdisjoint(_NAMES):
         return is_named_prompt and not keys.isdisjoint(_LISTS)
     return "prompt" in keys or (is_named_prompt and not keys.isdisjoint(_TEXTS))
 
 
 def is_certain(entry: Entry) -> bool:
-    name = entry.basename.lower()
-    if name.endswith(_PROMPT_FILES):
-        return True
-    if name.endswith(_MARKDOWN):
+    name, keys = entry.basename.lower(), _keys(entry)
+    if name.endswith(_MARKDOWN) and not name.endswith(_PROMPT_FILES):
         return has_prompt_front_matter(entry)
-    keys = _keys(entry)
-    if {"act", "prompt"} <= keys:
-        return True
-    return not keys.isdisjoint(_UNAMBIGUOUS) and not keys.isdisjoint(_NAMES)
+    is_unambiguous = not keys.isdisjoint(_UNAMBIGUOUS) and not keys.isdisjoint(_NAMES)
+    return name.endswith(_PROMPT_FILES) or {"act", "prompt"} <= keys or is_unambiguous
 
 
 def _keys(entry: Entry) -> frozenset[str]:
@@ -102,25 +92,29 @@ def _keys(entry: Entry) -> frozenset[str]:
     if name.endswith(_JSON):
         return peek(entry)
     if name.endswith(_TABLES):
-        try:
+        # If it is not a table of prompts, other formats are tried.
+        with suppress(Unreadable, csv.Error, *UNREADABLE):
             header = decode_text(entry.head(_HEAD_BYTES).partition(b"\n")[0]).text
             return frozenset(column.lower() for column in _columns(header))
-        except (Unreadable, csv.Error, *UNREADABLE):
-            return frozenset()  # it is not a table of prompts; other formats are tried
     return frozenset()
 
 
 def has_prompt_front_matter(entry: Entry) -> bool:
+    """Whether a file says that it is a prompt: `type: prompt`, `prompt: …`, `system_prompt: …`."""
     try:
         head = entry.head(_HEAD_BYTES)
     except UNREADABLE:
         return False
     if not head.startswith((b"---", b"+++")):
         return False
-    end = _FRONT_MATTER_END.search(head, 3)
-    if end:
-        head = head[: end.start()]
-    return bool(_PROMPT_FRONT_MATTER.search(head))
+    for line in head[3:].splitlines()[1:]:
+        if line.rstrip() in (b"---", b"...", b"+++"):
+            return False
+        key, _, value = line.lower().replace(b"=", b":", 1).partition(b":")
+        is_kind = key.strip() in (b"type", b"kind") and value.strip(b" \t\"'") == b"prompt"
+        if is_kind or key.rstrip() in (b"prompt", b"system_prompt", b"user_prompt"):
+            return True
+    return False
 
 
 # -- files -------------------------------------------------------------------
@@ -135,50 +129,34 @@ def read(entry: Entry) -> Iterator[Document | Problem]:
 
 
 def read_json(entry: Entry) -> Records:
+    """The prompts in each record: a list of them, a mapping by name, or the record itself."""
     messages: list[dict[str, Any]] = []  # if the file is a list of messages, it is one prompt
-    if entry.basename.lower().endswith(".json"):
-        items, unit = records(entry, {*_USER, *_SYSTEM}), "record"
-    else:
-        items, unit = lines(entry), "line"
-    for item in items:
+    is_json = entry.basename.lower().endswith(".json")
+    for item in records(entry, {*_USER, *_SYSTEM}) if is_json else lines(entry):
         if isinstance(item, Problem):
             yield item
             continue
         number, record = item
-        if isinstance(record, dict) and "role" in record and set(record).isdisjoint(_NAMES):
+        fields = record if isinstance(record, dict) else {}
+        if "role" in fields and set(fields).isdisjoint(_NAMES):
             messages.append(record)
-        else:
-            for prompt in unnest(record):
-                yield f"{unit} {number}", prompt
+            continue
+        nested = next((fields[key] for key in _LISTS if key in fields), None)
+        if isinstance(nested, dict):
+            nested = [
+                {"name": name, **(prompt if isinstance(prompt, dict) else {"prompt": prompt})}
+                for name, prompt in nested.items()
+            ]
+        for prompt in nested if isinstance(nested, list) else [record]:
+            yield f"{'record' if is_json else 'line'} {number}", prompt
     if messages:
         yield "record 0", {"name": stem(entry), "messages": messages}
 
 
-def unnest(record: Any) -> Iterator[Any]:
-    """The prompts in a record: a list, a mapping by name, or the record itself."""
-    nested = None
-    if isinstance(record, dict):
-        nested = next((record[key] for key in _LISTS if key in record), None)
-    if isinstance(nested, list):
-        yield from nested
-    elif isinstance(nested, dict):
-        for name, prompt in nested.items():
-            if not isinstance(prompt, dict):
-                prompt = {"prompt": prompt}
-            yield {"name": name, **prompt}
-    else:
-        yield record
-
-
 def _read_text(entry: Entry) -> Records:
     is_table = entry.basename.lower().endswith(_TABLES)
-    limit = LIMITS.card_bytes if is_table else LIMITS.note_bytes
-    try:
-        text = read_text(entry, limit).text
-    except Unreadable as error:
-        yield failure(str(error), entry.name)
-        return
-    yield from read_table(text) if is_table else read_markdown(entry, text)
+    text = read_text(entry, LIMITS.card_bytes if is_table else LIMITS.note_bytes).text
+    return read_table(text) if is_table else read_markdown(entry, text)
 
 
 def read_markdown(entry: Entry, text: str) -> Records:
@@ -249,10 +227,10 @@ def _prompt(
     if len(namesakes) > 1:
         name = f"{name} ({len(namesakes)})"
         by_name.setdefault(name, set()).add(values)
-    modified_at = entry.modified_at
-    updated_at = time(record, _UPDATED)
-    created_at = time(record, _CREATED) or updated_at or modified_at
-    metadata = {"tags": keywords(record), "author": fields["author"], "file": entry.basename}
+    modified_at, about = entry.modified_at, record if isinstance(record, Mapping) else {}
+    updated_at = time(about, _UPDATED)
+    created_at = time(about, _CREATED) or updated_at or modified_at
+    metadata = {"tags": keywords(about), "author": fields["author"], "file": entry.basename}
     document = Document(
         source=SOURCE.name,
         source_id=name,
@@ -270,12 +248,9 @@ def _fields(record: Any) -> dict[str, str]:
     if isinstance(record, str):
         record = {"prompt": record}
     system, user = prompts(record)
-    name = first_text(record, _NAMES).strip()
-    if not name:
-        first_line = (user or system).strip().split("\n", 1)[0]
-        name = truncate(first_line, _NAME_CHARACTERS)
+    first_line = (user or system).strip().split("\n", 1)[0]
     return {
-        "name": name,
+        "name": first_text(record, _NAMES).strip() or truncate(first_line, _NAME_CHARACTERS),
         "details": first_text(record, _DETAILS),
         "system_prompt": system,
         "user_prompt": user,
@@ -289,32 +264,21 @@ def prompts(record: Mapping[str, Any]) -> tuple[str, str]:
     system, user = first_text(record, _SYSTEM), first_text(record, _USER)
     if record.get("role") in _SYSTEM_ROLES and not system:
         system, user = user, ""
-    messages = _messages(record)
-    if messages:
-        system_message, conversation = split_messages(messages)
+    lists = [v for v in (record.get("messages"), record.get("prompt")) if isinstance(v, list)]
+    messages = lists[0] if lists else []
+    if messages and isinstance(messages[0], dict) and "role" in messages[0]:
+        # Written as a conversation. If not only the user speaks in it, roles are included.
+        roles_and_texts = [(m.get("role"), _text(m.get("content"))) for m in messages]
+        spoken = [(role, text) for role, text in roles_and_texts if role not in _SYSTEM_ROLES]
+        has_one_speaker = all(role == "user" for role, _ in spoken)
+        texts = [text if has_one_speaker else f"{role}: {text}" for role, text in spoken]
+        instructions = (text for role, text in roles_and_texts if role in _SYSTEM_ROLES)
         if not user or "prompt" in record:
-            user = conversation
-        return join_texts((system, system_message)), user
+            user = "\n\n".join(texts)
+        return join_texts((system, "\n\n".join(instructions))), user
     if isinstance(record.get("prompt"), dict):
         return prompts(record["prompt"])
     return system, user
-
-
-def _messages(record: Mapping[str, Any]) -> list[Any]:
-    """The messages of a prompt that is written as a conversation."""
-    lists = [v for v in (record.get("messages"), record.get("prompt")) if isinstance(v, list)]
-    first = lists[0] if lists else []
-    return first if first and isinstance(first[0], dict) and "role" in first[0] else []
-
-
-def split_messages(messages: list[Any]) -> tuple[str, str]:
-    """The system messages, and the others. If not only the user speaks, roles are included."""
-    system = [_text(m.get("content")) for m in messages if m.get("role") in _SYSTEM_ROLES]
-    others = [m for m in messages if m.get("role") not in _SYSTEM_ROLES]
-    texts = [_text(m.get("content")) for m in others]
-    if not all(m.get("role") == "user" for m in others):
-        texts = [f"{m.get('role')}: {text}" for m, text in zip(others, texts, strict=True)]
-    return "\n\n".join(system), "\n\n".join(texts)
 
 
 def _text(value: Any) -> str:
@@ -327,23 +291,18 @@ def _text(value: Any) -> str:
 
 def first_text(record: Mapping[str, Any], names: Iterable[str]) -> str:
     """The first of these fields that has a text."""
-    for name in names:
-        value = record.get(name)
-        text = ""
-        if isinstance(value, (str, list)):
-            text = _text(value)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+    for value in map(record.get, names):
+        text = _text(value) if isinstance(value, (str, list)) else ""
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
             text = str(value)
         if not is_blank(text):
             return text
     return ""
 
 
-def keywords(record: Json) -> list[str]:
-    fields = record if isinstance(record, Mapping) else {}
-    return next(filter(None, (parse_tags(fields.get(name)) for name in _KEYWORDS)), [])
+def keywords(record: Mapping[str, Any]) -> list[str]:
+    return next(filter(None, (parse_tags(record.get(name)) for name in _KEYWORDS)), [])
 
 
-def time(record: Json, names: Iterable[str]) -> datetime | None:
-    fields = record if isinstance(record, Mapping) else {}
-    return next(filter(None, (moment(fields.get(name)) for name in names)), None)
+def time(record: Mapping[str, Any], names: Iterable[str]) -> datetime | None:
+    return next(filter(None, (moment(record.get(name)) for name in names)), None)
