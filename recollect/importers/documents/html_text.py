@@ -52,6 +52,7 @@ class HtmlText:
         self.attributes = 0
         """The largest number of attributes of an element."""
         self.is_full = False
+        self.language = ""
         self._blocks: list[str] = []
         self._inline: list[str] = []
         """The text since the last block."""
@@ -80,6 +81,8 @@ class HtmlText:
         if self._depth > _MAX_DEPTH:
             self.is_full = True
             self.omission = "nested too deeply: only the beginning was imported"
+        if tag == "html":
+            self.language = self.language or attributes.get("lang") or ""
         if self._skipped_depth or tag in _SKIPPED:
             self._skipped_depth += 1
         elif self._preformatted_depth:
