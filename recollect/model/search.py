@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from operator import attrgetter
 from typing import Any, NamedTuple, TypedDict
 
 from recollect.errors import InvalidInput
@@ -71,52 +70,31 @@ class Filter:
     """Only documents without passages."""
 
     def __post_init__(self) -> None:
-        for name, names in zip(_NAME_FIELDS, _all_names(self), strict=True):
-            if names == ():
-                continue
-            if type(names) is not tuple or not all(isinstance(each, str) for each in names):
-                object.__setattr__(self, name, parse_names(names, name))
-        if self.kinds:
-            parse_kinds(self.kinds)
-        for name, moment in (("after", self.after), ("before", self.before)):
-            is_exact = isinstance(moment, datetime) and moment.tzinfo is not None
-            if moment is not None and not is_exact:
-                object.__setattr__(self, name, parse_moment(moment, name, end=name == "before"))
+        for name in _NAME_FIELDS:
+            values = getattr(self, name)
+            if values != ():
+                parse = parse_kinds if name == "kinds" else parse_names
+                object.__setattr__(self, name, parse(values, name))
+        for name in ("after", "before"):
+            moment = parse_moment(getattr(self, name), name, end=name == "before")
+            object.__setattr__(self, name, moment)
         require_flag("hidden", self.hidden)
         if self.pinned is not None:
             require_flag("pinned", self.pinned)
 
     @classmethod
-    def of(
-        cls,
-        *,
-        after: Moment = None,
-        before: Moment = None,
-        hidden: bool = False,
-        pinned: bool | None = None,
-        empty: bool = False,
-        **names: str | Iterable[str],
-    ) -> Filter:
+    def of(cls, **values: Any) -> Filter:
         """Build a filter from plain values.
 
         Dates may be text in ISO 8601; a bare date includes the whole day in UTC. The other fields
         take one name or several: `Filter.of(roles="user", projects=["shop"], after="2025-01-31")`.
         Raises InvalidInput.
         """
-        values: dict[str, tuple[str, ...]] = {}
-        for name, value in names.items():
-            if name not in _NAME_FIELDS:
+        for name in values:
+            if name not in _NAME_FIELDS and name not in _OTHER_FIELDS:
                 raise InvalidInput(f"There is no filter {name!r}. Use {', '.join(_NAME_FIELDS)}.")
-            values[name] = parse_names(value, name)
-        values["conversations"] = tuple(map(identifier, values.get("conversations", ())))
-        return cls(
-            after=parse_moment(after, "after"),
-            before=parse_moment(before, "before", end=True),
-            hidden=hidden,
-            pinned=pinned,
-            empty=empty,
-            **values,
-        )
+        conversations = parse_names(values.pop("conversations", ()), "conversations")
+        return cls(conversations=tuple(map(identifier, conversations)), **values)
 
     def with_default_kinds(self, kinds: Iterable[str]) -> Filter:
         """This filter, restricted to these kinds if it names none."""
@@ -127,20 +105,12 @@ class Filter:
     @property
     def of_passages(self) -> bool:
         """Whether it restricts passages, not only their documents."""
-        return bool(
-            self.roles
-            or self.authors
-            or self.after
-            or self.before
-            or self.not_roles
-            or self.not_authors
-            or self.senders
-        )
+        words = (self.roles, self.authors, self.not_roles, self.not_authors, self.senders)
+        return any(words) or bool(self.after or self.before)
 
 
 _OTHER_FIELDS = ("after", "before", "hidden", "pinned", "empty")
 _NAME_FIELDS = tuple(field.name for field in fields(Filter) if field.name not in _OTHER_FIELDS)
-_all_names = attrgetter(*_NAME_FIELDS)  # A search makes many filters.
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,10 +343,6 @@ class Page:
     word of the query and are no nearer than unrelated messages, so they are not hits."""
 
     def __repr__(self) -> str:
-        about = ""
-        if not self.exact:
-            about = "at least "
-        unit = "hits"
-        if len(self.hits) == 1:
-            unit = "hit"
+        unit = "hit" if len(self.hits) == 1 else "hits"
+        about = "" if self.exact else "at least "
         return f"<Page of {len(self.hits)} {unit}, {about}{self.total} in all>"

@@ -10,7 +10,7 @@ from typing import Any
 
 from recollect.errors import Conflict, ImportUndone, InvalidInput
 from recollect.language.text import identifier, truncate
-from recollect.model.audience import is_surely_unmarked
+from recollect.model.audience import is_human_only
 from recollect.model.documents import Document, Passage, places
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql import receipts, rewriting
@@ -235,7 +235,7 @@ class _Saver:
         columns = passage_row(passage, *place)
         row = (passage_key, key, self._receipt, has_indexed_id, *columns)
         self._passage_rows.append(row)
-        if not is_surely_unmarked(passage):
+        if is_human_only(passage):
             self._may_be_human_only.append(row)
         self._index_rows.append((passage_key, title, row[-1]))
         if document.shared_ids:
