@@ -36,7 +36,6 @@ class Labelled(Protocol):
 _PEOPLE = ("human", "humans", "humanonly", "humansonly")
 # Any other value of `human_only` hides the message: to show it by mistake would be worse.
 _FALSE = ("", "0", "0.0", "false", "no", "off", "none", "null", "[]", "{}")
-_SEPARATORS = str.maketrans("", "", " \t\r\n_-")
 
 
 def is_human_only(message: Labelled) -> bool:
@@ -73,4 +72,4 @@ def names_people(value: Any) -> bool:
 
 @lru_cache(maxsize=1_000)  # the messages of an import have the same few names
 def normalize(name: str) -> str:
-    return name.translate(_SEPARATORS).lower()
+    return "".join(name.replace("_", " ").replace("-", " ").split()).lower()

@@ -203,22 +203,32 @@ def places(
     if is_chain(passages, head):
         return passages[-1].id, [(n, True) for n in range(len(passages))]
     at = {p.id: n for n, p in enumerate(passages)}
-    parent = {p.id: p.parent if p.parent in at else None for p in passages}
-    cut_cycles(parent)
+    parents = {p.id: p.parent if p.parent in at else None for p in passages}
+    cut_cycles(parents)
     children: dict[str | None, list[str]] = {}
     for passage in passages:
-        children.setdefault(parent[passage.id], []).append(passage.id)
+        children.setdefault(parents[passage.id], []).append(passage.id)
     if head not in at:
-        head = newest_leaf(passages, children)
+        leaves = [
+            (p.created_at.timestamp() if p.created_at else float("-inf"), n, p.id)
+            for n, p in enumerate(passages)
+            if p.id not in children
+        ]
+        head = max(leaves)[2] if leaves else None
     path = set()
-    walk = head
-    while walk is not None:
-        path.add(walk)
-        walk = parent[walk]
-    linked = len(children) > 1
-    branched = any(len(c) > 1 for p, c in children.items() if p is not None)
-    order = list(at) if not branched and in_order(passages, parent) else depth_first(children)
-    return head, [(at[i], i in path or not linked) for i in order]
+    current = head
+    while current is not None:
+        path.add(current)
+        current = parents[current]
+    is_linked = len(children) > 1
+    is_branched = any(len(c) > 1 for parent, c in children.items() if parent is not None)
+    order = list(at)
+    if is_branched or any(p is not None and at[p] > at[id_] for id_, p in parents.items()):
+        order, stack = [], children.get(None, [])[::-1]
+        while stack:  # depth first
+            order.append(stack.pop())
+            stack += reversed(children.get(order[-1], ()))
+    return head, [(at[id_], id_ in path or not is_linked) for id_ in order]
 
 
 def is_chain(passages: Sequence[Passage], head: str | None) -> bool:
@@ -231,45 +241,15 @@ def is_chain(passages: Sequence[Passage], head: str | None) -> bool:
     return above is not None and head in (None, above)
 
 
-def cut_cycles(parent: dict[str, str | None]) -> None:
+def cut_cycles(parents: dict[str, str | None]) -> None:
     safe: set[str] = set()
-    for start in parent:
+    for start in parents:
         trail: set[str] = set()
-        walk: str | None = start
-        while walk is not None and walk not in safe:
-            if walk in trail:
-                parent[walk] = None
+        current: str | None = start
+        while current is not None and current not in safe:
+            if current in trail:
+                parents[current] = None
                 break
-            trail.add(walk)
-            walk = parent[walk]
+            trail.add(current)
+            current = parents[current]
         safe |= trail
-
-
-def newest_leaf(
-    passages: Sequence[Passage], children: Mapping[str | None, list[str]]
-) -> str | None:
-    leaves = [
-        (p.created_at.timestamp() if p.created_at else float("-inf"), n, p.id)
-        for n, p in enumerate(passages)
-        if p.id not in children
-    ]
-    return max(leaves)[2] if leaves else None
-
-
-def in_order(passages: Sequence[Passage], parent: Mapping[str, str | None]) -> bool:
-    seen: set[str | None] = {None}
-    for passage in passages:
-        if parent[passage.id] not in seen:
-            return False
-        seen.add(passage.id)
-    return True
-
-
-def depth_first(children: Mapping[str | None, list[str]]) -> list[str]:
-    order: list[str] = []
-    stack = list(reversed(children.get(None, [])))
-    while stack:
-        current = stack.pop()
-        order.append(current)
-        stack.extend(reversed(children.get(current, [])))
-    return order

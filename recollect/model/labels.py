@@ -17,10 +17,11 @@ MESSAGES_FOR_LABEL = 20
 """How many messages at the beginning of a conversation can become its label."""
 
 
-_GREETING = re.compile(
-    r"(?:hi|hey|hello|hallo|moin|hola|salut|bonjour|ciao|ok|okay|test|thanks|thank you|danke|yes)"
-    r"(?: there| claude| chatgpt| gemini)?[\s,.!?]*",
-    re.IGNORECASE,
+_GREETINGS = frozenset(
+    (
+        "hi hey hello hallo moin hola salut bonjour ciao ok okay test thanks danke yes"
+        " there claude chatgpt gemini you thank"
+    ).split()
 )
 # Marks of headings, quotes, lists and tasks at the start of a line; emphasis and code; links.
 _LINE_MARK = re.compile(
@@ -28,25 +29,23 @@ _LINE_MARK = re.compile(
 )
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|~~|``?)(?=\S)([^*`~\n]+?)(?<=\S)\1(?!\w)")
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*\)")
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.MULTILINE)
-_CODE_BLOCK = re.compile(
-    r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL
-)
-
-
+_NO_MARKS = str.maketrans("", "", ",.!?")
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})  # categories of characters
 
 
 def readable_title(title: str) -> str:
     """A title without the colours of a terminal; empty if nothing of it can be seen."""
     readable = without_terminal_codes(title)
-    if is_visible(readable):
-        return readable
-    return ""
+    return readable if is_visible(readable) else ""
 
 
 def is_visible(text: str) -> bool:
     return any(unicodedata.category(character) not in _INVISIBLE for character in text)
+
+
+def is_greeting(text: str) -> bool:
+    words = text[:40].lower().translate(_NO_MARKS).split()
+    return len(text) < 40 and _GREETINGS.issuperset(words)
 
 
 def label_of(passages: Iterable[Passage]) -> str:
@@ -57,7 +56,7 @@ def label_of(passages: Iterable[Passage]) -> str:
     visible = [p for p in passages if p.visibility == ALL and not is_human_only(p)]
     messages = [p for p in visible if p.type == "message" and is_visible(p.content)]
     prompts = [p for p in messages if p.role == "user"]
-    questions = [p for p in prompts if not _GREETING.fullmatch(p.content.strip()[:40])]
+    questions = [p for p in prompts if not is_greeting(p.content)]
     for passage in questions or prompts or messages:
         return first_words(passage.content)
     return UNTITLED
@@ -69,24 +68,23 @@ def first_words(text: str) -> str:
     Code in a block counts only if there is nothing else.
     """
     start = without_terminal_codes(storable(text[: 20 * LABEL_LENGTH]))
-    prose = _CODE_BLOCK.sub("", start)
-    line = ""
-    for candidate in (without_markdown(prose), without_markdown(start), start):
-        line = line or " ".join(candidate.split())
-    if len(line) <= LABEL_LENGTH:
-        return line
-    end = line.rfind(" ", LABEL_LENGTH // 2, LABEL_LENGTH)
-    if end < 0:
-        end = LABEL_LENGTH - 1
-    return line[:end] + "…"
+    prose: list[str] = []
+    code: list[str] = []
+    fence = ""
+    for line in start.split("\n"):
+        mark = line.strip()[:3]
+        if mark in ("```", "~~~") and fence in ("", mark):
+            fence = "" if fence else mark
+        else:
+            (code if fence else prose).append(line)
+    words, all_words = (without_markdown("\n".join(lines)) for lines in (prose, prose + code))
+    label = next(filter(None, (" ".join(t.split()) for t in (words, all_words, start))), "")
+    if len(label) <= LABEL_LENGTH:
+        return label
+    end = label.rfind(" ", LABEL_LENGTH // 2, LABEL_LENGTH)
+    return label[: LABEL_LENGTH - 1 if end < 0 else end] + "…"
 
 
 def without_markdown(text: str) -> str:
-    for pattern, replacement in (
-        (_FENCE, ""),
-        (_LINE_MARK, ""),
-        (_LINK, r"\1"),
-        (_EMPHASIS, r"\2"),
-    ):
-        text = pattern.sub(replacement, text)
-    return text
+    text = _LINK.sub(r"\1", _LINE_MARK.sub("", text))
+    return _EMPHASIS.sub(r"\2", text)
