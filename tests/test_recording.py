@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from upstream import completion, events
+from upstream import events
 
 import recollect
 from recollect import Document, Passage
@@ -493,20 +493,16 @@ def read_answer(
 @given(
     st.lists(st.integers(0, 1_000_000), max_size=60),
     st.sampled_from(["\n", "\r\n", "\r"]),
-    st.sampled_from(["", "gzip", "deflate", "raw"]),
+    st.sampled_from(["", "gzip", "deflate"]),
 )
 def test_a_stream_gives_the_same_answer_however_it_is_chunked(
     cuts: list[int], line_end: str, compression: str
 ) -> None:
     body = STREAM.replace(b"\n", line_end.encode())
     if compression == "gzip":
-        body = gzip.compress(body[:100]) + gzip.compress(body[100:])
+        body = gzip.compress(body)
     elif compression == "deflate":
         body = zlib.compress(body)
-    elif compression == "raw":  # some servers leave the zlib header out
-        engine = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-        body = engine.compress(body) + engine.flush()
-        compression = "deflate"
     reply = read_answer(body, cuts, compression)
     assert reply is not None and reply.is_complete
     assert [c.message for c in reply.choices] == MESSAGES
@@ -550,20 +546,6 @@ def test_the_reader_accepts_any_json(value: Any) -> None:
         body = json.dumps(body_value).encode()
         assert_valid(read_answer(body, [], "", "application/json"))
         assert_valid(read_answer(b"data: " + body + b"\n\n", []))
-
-
-def test_the_text_of_a_truncated_json_answer_is_recovered() -> None:
-    body = completion('He said "no\\" \u2014 \U0001f44b and left.').body
-    whole = 'He said "no\\" \u2014 \U0001f44b and left.'
-    lengths = set()
-    for length in range(len(body)):
-        reply = read_answer(body[:length], [], "", "application/json", complete=False)
-        if reply is not None:
-            assert not reply.is_complete
-            text = reply.choices[0].message["content"]
-            assert whole.startswith(text)
-            lengths.add(len(text))
-    assert len(whole) in lengths and len(lengths) > 20
 
 
 @pytest.mark.parametrize("complete", [True, False])

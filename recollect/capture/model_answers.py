@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from recollect.importers.records import as_list
@@ -23,9 +23,7 @@ _MAX_CHOICES = 128
 
 _LAST_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_MESSAGE = re.compile(r'"message"\s*+:\s*+\{')
-_CONTENT = re.compile(r'"content"\s*+:\s*+"((?:[^"\\]++|\\.)*+)', re.DOTALL)
-_BROKEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_ANY_HEADER = zlib.MAX_WBITS | 32  # of gzip or zlib
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,101 +54,46 @@ class AnswerReader:
     ) -> None:
         kind = content_type.partition(";")[0].strip().lower()
         self.is_stream = kind == "text/event-stream"
-        self._body = _EventStream(limit) if self.is_stream else _PlainBody(limit)
-        self._decompressor = _Decompressor(content_encoding.strip().lower(), limit)
-
-    @property
-    def is_readable(self) -> bool:
-        return self._decompressor.is_readable and not self._body.is_full
+        self.is_readable = True
+        self._events = _EventStream()
+        self._plain = bytearray()
+        self._room = limit
+        encoding = content_encoding.strip().lower()
+        if encoding not in ("", *READABLE_ENCODINGS):
+            self.is_readable = False
+        is_compressed = encoding not in ("", "identity")
+        self._engine = zlib.decompressobj(_ANY_HEADER) if is_compressed else None
 
     @property
     def text_pieces(self) -> Sequence[str]:
         """The pieces of the text of a stream's first choice that have arrived so far."""
-        return self._body.text_pieces
+        return self._events.text_pieces
 
     @property
     def has_ended(self) -> bool:
         """Whether the stream announced its end. Plain JSON has no such mark."""
-        return self._body.has_ended
+        return self._events.has_ended
 
     def feed(self, data: bytes) -> None:
-        for piece in self._decompressor.pieces(data):
-            self._body.feed(piece)
+        if self._engine is not None and self.is_readable:
+            try:
+                data = self._engine.decompress(data, self._room + 1)
+            except zlib.error:
+                self.is_readable = False
+        self._room -= len(data)
+        self.is_readable = self.is_readable and self._room >= 0
+        if self.is_readable and self.is_stream:
+            self._events.feed(data)
+        elif self.is_readable:
+            self._plain += data
 
     def answer(self, *, complete: bool) -> Answer | None:
         """The answer, if there is any. `complete`: the body was received to its end."""
-        return self._body.answer(complete)
-
-
-def decompress(data: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes | None:
-    """Decompress a body; None if that is not possible."""
-    decompressor = _Decompressor(encoding.strip().lower(), limit)
-    content = b"".join(decompressor.pieces(data))
-    return content if decompressor.is_readable else None
-
-
-class _Decompressor:
-    def __init__(self, encoding: str, limit: int) -> None:
-        self.is_readable = encoding in ("", *READABLE_ENCODINGS)
-        self._is_compressed = encoding not in ("", "identity")
-        self._room = limit
-        self._window = zlib.MAX_WBITS | 16 if "gzip" in encoding else 0
-        self._head = b""
-        self._engine = zlib.decompressobj(self._window or zlib.MAX_WBITS)
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        if not self._is_compressed:
-            yield data
-            return
-        data = self._with_header(data)
-        try:
-            while data and self.is_readable:
-                piece = self._engine.decompress(data, min(self._room, 1_000_000))
-                self._room -= len(piece)
-                self.is_readable = self._room > 0
-                yield piece
-                data = self._engine.unconsumed_tail
-                if self._engine.eof:  # another member may follow
-                    data = self._engine.unused_data
-                    self._engine = zlib.decompressobj(self._window)
-        except zlib.error:
-            self.is_readable = False
-
-    def _with_header(self, data: bytes) -> bytes:
-        """The data once it is known whether it has a zlib header, which "deflate" leaves open."""
-        if self._window:
-            return data
-        data = self._head + data
-        if len(data) < 2:
-            self._head = data
-            return b""
-        has_header = data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0
-        self._window = zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS
-        self._engine = zlib.decompressobj(self._window)
-        return data
-
-
-class _PlainBody:
-    """One JSON object."""
-
-    has_ended = False
-    text_pieces: Sequence[str] = ()
-
-    def __init__(self, limit: int) -> None:
-        self._data = bytearray()
-        self._limit = limit
-        self.is_full = False
-
-    def feed(self, data: bytes) -> None:
-        if len(self._data) + len(data) > self._limit:
-            self.is_full = True
-        if not self.is_full:
-            self._data += data
-
-    def answer(self, complete: bool) -> Answer | None:
-        value = parse_object(self._data)
+        if self.is_stream:
+            return self._events.answer(complete, self.is_readable)
+        value = parse_object(self._plain)
         if value is None:
-            return None if complete else self._partial_answer()
+            return None
         if isinstance(value.get("output"), list):
             return response_answer(value["output"], value)
         items = [as_mapping(choice) for choice in as_list(value.get("choices"))][:_MAX_CHOICES]
@@ -165,40 +108,39 @@ class _PlainBody:
         ]
         return make_answer(choices, value, is_complete=True)
 
-    def _partial_answer(self) -> Answer | None:
-        """The text of an answer that was interrupted."""
-        data = self._data.decode("utf-8", "ignore")
-        start = _MESSAGE.search(data)
-        match = start and _CONTENT.search(data, start.end())
-        if match is None:
-            return None
-        try:
-            text = json.loads(f'"{_BROKEN_ESCAPE.sub("", match[1])}"', strict=False)
-        except ValueError:
-            return None
-        return Answer((Choice(0, {"content": text}),), is_complete=False) if text else None
+
+def decompress(data: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes | None:
+    """Decompress a body; None if that is not possible."""
+    if encoding.strip().lower() in ("", "identity"):
+        return data
+    try:
+        return zlib.decompressobj(_ANY_HEADER).decompress(data, limit)
+    except zlib.error:
+        return None
 
 
 class _EventStream:
     """Server-sent events, each with a piece of the answer."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self) -> None:
         self._line = bytearray()
         self._scan_start = 0
         self._event: list[bytes] = []
-        self._room = limit
         self._fields: dict[str, Json] = {}
         self._choices: dict[int, _ChoicePieces] = {}
-        self._items = _ItemPieces()
+        self._items: dict[int, Json] = {}
+        """The output of the Responses API, by number."""
+        self._item_texts: dict[int, list[str]] = {}
+        """The pieces of the texts of items that are not done."""
         self._has_error = False
         self.has_ended = False
-        self.is_full = False
+
+    @property
+    def text_pieces(self) -> Sequence[str]:
+        return self._choices[0].texts.get("content", ()) if 0 in self._choices else ()
 
     def feed(self, data: bytes) -> None:
-        self._room -= len(data)
-        if self._room < 0:
-            self.is_full = True
-        if self.is_full or self.has_ended:
+        if self.has_ended:
             return
         self._line += data
         start = 0
@@ -209,10 +151,6 @@ class _EventStream:
             start = end.end()
         del self._line[:start]
         self._scan_start = max(0, len(self._line) - 1)
-
-    @property
-    def text_pieces(self) -> Sequence[str]:
-        return self._choices[0].texts.get("content", ()) if 0 in self._choices else ()
 
     def _add_line(self, line: bytes) -> None:
         if line:
@@ -230,11 +168,18 @@ class _EventStream:
             self._add_chunk(chunk)
 
     def _add_chunk(self, chunk: Mapping[str, Json]) -> None:
-        self._has_error |= bool(chunk.get("error")) or chunk.get("type") == "error"
-        if as_text(chunk.get("type")).startswith("response."):
-            self._items.add(chunk)
-            self.has_ended |= chunk["type"] in _LAST_EVENTS
-            self._fields = as_mapping(chunk.get("response")) or self._fields
+        type_ = as_text(chunk.get("type"))
+        self._has_error |= bool(chunk.get("error")) or type_ == "error"
+        if type_.startswith("response."):
+            number = _number(chunk.get("output_index"), 0)
+            response = as_mapping(chunk.get("response"))
+            if type_ == "response.output_item.done":
+                self._items[number] = chunk.get("item")
+            elif type_ in ("response.output_text.delta", "response.refusal.delta"):
+                self._item_texts.setdefault(number, []).append(as_text(chunk.get("delta")))
+            self._items |= dict(enumerate(as_list(response.get("output"))))
+            self.has_ended |= type_ in _LAST_EVENTS
+            self._fields = response or self._fields
         for name in ("id", "model", "usage"):
             if chunk.get(name):
                 self._fields[name] = chunk[name]
@@ -247,50 +192,29 @@ class _EventStream:
             if choice.get("finish_reason"):
                 pieces.finish_reason = choice["finish_reason"]
 
-    def answer(self, complete: bool) -> Answer | None:
+    def answer(self, complete: bool, is_whole: bool) -> Answer | None:
+        """`is_whole`: nothing was left out because the answer is too long."""
         if complete:  # the last event may lack its empty line
             self._add_line(bytes(self._line).rstrip(b"\r"))
             self._add_line(b"")
             self._line.clear()
             self._scan_start = 0
-        items = self._items.items()
+        is_intact = is_whole and not self._has_error
+        unfinished = {
+            number: {"role": "assistant", "content": "".join(pieces)}
+            for number, pieces in self._item_texts.items()
+        }
+        items = [item for _, item in sorted((unfinished | self._items).items())]
         if items:
             fields = {"status": "in_progress", **self._fields}
-            if self._has_error or self.is_full:
-                fields["status"] = "failed"
-            return response_answer(items, fields)
+            return response_answer(items, fields if is_intact else {**fields, "status": "failed"})
         choices = [
             Choice(index, pieces.message(), pieces.finish_reason)
             for index, pieces in sorted(self._choices.items())
         ]
         has_finished = bool(choices) and all(choice.finish_reason for choice in choices)
-        is_complete = (self.has_ended or has_finished) and not self._has_error and not self.is_full
+        is_complete = is_intact and (self.has_ended or has_finished)
         return make_answer(choices, self._fields, is_complete=is_complete)
-
-
-@dataclass(slots=True)
-class _ItemPieces:
-    """The output of a stream of the Responses API, as far as it has arrived."""
-
-    done: dict[int, Json] = field(default_factory=dict)
-    texts: dict[int, list[str]] = field(default_factory=dict)
-    """The pieces of the text of each item."""
-
-    def add(self, event: Mapping[str, Json]) -> None:
-        number = _number(event.get("output_index"), 0)
-        if event["type"] == "response.output_item.done":
-            self.done[number] = event.get("item")
-        elif event["type"] in ("response.output_text.delta", "response.refusal.delta"):
-            self.texts.setdefault(number, []).append(as_text(event.get("delta")))
-        for place, item in enumerate(as_list(as_mapping(event.get("response")).get("output"))):
-            self.done[place] = item
-
-    def items(self) -> list[Json]:
-        items = {
-            number: {"role": "assistant", "content": "".join(pieces)}
-            for number, pieces in self.texts.items()
-        }
-        return [item for _, item in sorted((items | self.done).items())]
 
 
 def response_answer(items: list[Json], fields: Mapping[str, Json]) -> Answer | None:

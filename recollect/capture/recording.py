@@ -19,7 +19,6 @@ import re
 import threading
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -176,7 +175,8 @@ class Recorder:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._unanswered: OrderedDict[tuple[str, str], _Unanswered] = OrderedDict()
+        self._unanswered: dict[tuple[str, str], tuple[str, float, bool]] = {}
+        """For a request of a user: its conversation, its time, and whether it still waits."""
 
     def begin(self, library: Library, user: str, request: ChatRequest) -> Recording | None:
         """Find or create the conversation of a request; None if the request has no messages.
@@ -229,12 +229,11 @@ class Recorder:
         """End a request. If it got no answer, an equal request counts as its retry."""
         key = (recording.user, recording.chain)
         with self._lock:
-            unanswered = self._unanswered.get(key)
-            if unanswered is None or unanswered.conversation != recording.conversation:
-                return
-            unanswered.is_active = False
-            if has_answer:
-                del self._unanswered[key]
+            conversation, at, _ = self._unanswered.get(key, ("", 0.0, False))
+            if conversation == recording.conversation:
+                self._unanswered[key] = (conversation, at, False)
+                if has_answer:
+                    del self._unanswered[key]
 
     def _new_conversation(
         self, library: Library, user: str, history: _History, request: ChatRequest
@@ -244,29 +243,17 @@ class Recorder:
         An equal request that still waits for its answer is another conversation with the same
         beginning, unless the client says that it retries.
         """
-        key = (user, history.chains[-1])
-        now = self._clock()
+        key, now = (user, history.chains[-1]), self._clock()
         with self._lock:
-            unanswered = self._unanswered.get(key)
-            if unanswered is not None:
-                is_retry = request.is_retry or not unanswered.is_active
-                if is_retry and now - unanswered.at < _RETRY_SECONDS:
-                    unanswered.is_active = True
-                    return unanswered.conversation
-        conversation = create_conversation(library, history.turns, request)
+            conversation, at, is_waiting = self._unanswered.pop(key, ("", -_RETRY_SECONDS, True))
+            if now - at >= _RETRY_SECONDS or (is_waiting and not request.is_retry):
+                conversation, at = "", now
+        conversation = conversation or create_conversation(library, history.turns, request)
         with self._lock:
-            self._unanswered[key] = _Unanswered(conversation, now)
-            self._unanswered.move_to_end(key)
+            self._unanswered[key] = (conversation, at, True)
             if len(self._unanswered) > _MAX_UNANSWERED:
-                self._unanswered.popitem(last=False)
+                del self._unanswered[next(iter(self._unanswered))]
         return conversation
-
-
-@dataclass(slots=True)
-class _Unanswered:
-    conversation: str
-    at: float
-    is_active: bool = True
 
 
 @dataclass(frozen=True, slots=True)
