@@ -7,7 +7,6 @@ import os
 import threading
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -107,15 +106,6 @@ def test_an_uploaded_note_is_recognized_in_another_upload_folder(
     }
 
 
-def test_two_notes_with_the_same_name_are_both_imported(library: Library, tmp_path: Path) -> None:
-    library.import_path(
-        write(tmp_path / "a/idea.md", "One", 1), write(tmp_path / "b/idea.md", "Two", 1)
-    )
-    ids = {d.id for d in library._store.iter_documents(Filter())}
-    assert len(ids) == 2
-    assert "idea" in ids
-
-
 def test_prompts_and_characters_are_searchable_by_field(library: Library, tmp_path: Path) -> None:
     write(
         tmp_path / "x/p.json",
@@ -148,24 +138,6 @@ def test_the_receipt_counts_items_and_parts(
     assert "items" in out
     assert "conversations" not in out
     assert "2 parts" in run(capsys, "--list")
-
-
-def test_a_receipt_names_a_file_once(library: Library, tmp_path: Path) -> None:
-    (tmp_path / "empty.vtt").write_text("WEBVTT\n")
-    file = library.import_path(tmp_path / "empty.vtt").files[0]
-    assert file.name == "empty.vtt"
-    assert file.conversations.failed == {"its transcript is empty": 1}
-    assert file.samples == {"its transcript is empty": []}
-
-
-def test_as_sets_the_kind_of_the_files(
-    place: str, vault: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    receipt = json.loads(run(capsys, "--json", "--as", "prompts", str(vault)))
-    assert [(f["name"], f["format"]) for f in receipt["files"]] == [
-        ("plan.md", "prompts"),
-        ("sub/thoughts.txt", "prompts"),
-    ]
 
 
 # -- export --------------------------------------------------------------------
@@ -262,23 +234,3 @@ def test_a_receipt_counts_each_kind_of_an_export(library: Library, mixed_export:
     library.export(mixed_export, Filter.of(kinds="conversation"))
     plain = library.import_path(mixed_export)
     assert (plain.units, plain.contents) == (("conversations", "messages"), "")
-
-
-def test_the_command_line_names_the_kinds_of_an_export(run: Any, mixed_export: Path) -> None:
-    output = run("import", str(mixed_export), "--no-index")
-    assert "Items: 1 conversation, 2 notes" in output
-    assert "conversations" not in output
-
-
-def test_an_item_without_text_is_not_called_a_conversation(
-    library: Library, tmp_path: Path
-) -> None:
-    messages = [{"role": "user", "content": "hello"}]
-    records = [
-        {"id": "c", "messages": messages},
-        {"id": "n", "kind": "note", "title": "Empty", "messages": []},
-    ]
-    export = write(tmp_path / "export.json", json.dumps({"conversations": records}), 1)
-    (file,) = library.import_path(export).files
-    assert file.conversations.skipped == {"note without text": 1}
-    assert file.units == ("items", "parts")

@@ -8,9 +8,7 @@ import pytest
 
 import recollect
 from recollect import Passage
-from recollect.model.labels import LABEL_LENGTH, UNTITLED, first_words, label_of
-
-LONG = "Which of the two old trams in the depot goes up to the castle on the hill on a Sunday?"
+from recollect.model.labels import UNTITLED, first_words, label_of
 
 
 @pytest.mark.parametrize(
@@ -35,11 +33,6 @@ def test_a_label_is_the_first_words_that_everybody_may_read(
     assert label_of(passages) == label
 
 
-def test_a_long_label_ends_with_a_whole_word() -> None:
-    assert first_words(LONG) == "Which of the two old trams in the depot goes up to the…"
-    assert first_words("x" * 500) == "x" * (LABEL_LENGTH - 1) + "…"
-
-
 @pytest.mark.parametrize(
     ("text", "label"),
     [
@@ -56,21 +49,6 @@ def test_a_long_label_ends_with_a_whole_word() -> None:
 )
 def test_a_label_has_no_markdown(text: str, label: str) -> None:
     assert first_words(text) == label
-
-
-@pytest.mark.both_stores
-def test_the_label_is_the_title_if_there_is_one(library: recollect.Library) -> None:
-    message = {"role": "user", "content": LONG}
-    for id_, title in (("a", "Trams"), ("b", ""), ("c", " \U000e0041\n")):
-        library.add_conversation(id_, title, messages=[message])
-    library.add_conversation("d")
-    labels = {
-        summary.id: library.label(summary.id, summary.title)
-        for summary in library.conversation_page()[0]
-    }
-    first = first_words(LONG)
-    assert labels == {"a": "Trams", "b": first, "c": first, "d": UNTITLED}
-    assert library.label("deleted", "") == UNTITLED
 
 
 @pytest.mark.parametrize(

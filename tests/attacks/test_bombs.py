@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import struct
 import zipfile
@@ -12,11 +11,10 @@ from pathlib import Path
 
 import apsw
 import pytest
-from work import count_calls
 
-from recollect import Document, Library
+from recollect import Document
 from recollect.errors import RecollectError
-from recollect.importers import entries, registry
+from recollect.importers import registry
 from recollect.importers.knowledge import frontmatter
 from recollect.model.receipts import Problem
 from recollect.search import foreign
@@ -68,19 +66,6 @@ def test_nested_text_boxes_are_read_once(tmp_path: Path) -> None:
     assert text(item).split() == [str(level) for level in reversed(range(60))] + ["inner"]
 
 
-def test_one_of_several_alternatives_is_read(tmp_path: Path) -> None:
-    body = "<w:p><w:r><w:t>inner</w:t></w:r></w:p>"
-    for _ in range(30):
-        box = f"<w:txbxContent>{body}</w:txbxContent>"
-        body = (
-            "<w:p><w:r><mc:AlternateContent>"
-            f"<mc:Choice>{box}</mc:Choice><mc:Choice><w:t>2</w:t></mc:Choice>"
-            "<mc:Fallback><w:t>3</w:t></mc:Fallback></mc:AlternateContent></w:r></w:p>"
-        )
-    (item,) = read(word(tmp_path / "a.docx", body))
-    assert text(item) == "inner"
-
-
 def test_a_slide_that_is_listed_often_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "a.pptx"
     relations = "".join(
@@ -123,37 +108,6 @@ def test_the_key_of_a_table_cannot_have_thousands_of_parts() -> None:
         assert result.problem == "front matter has a key of more than 30 parts"
 
 
-STRANGE_VALUES = [
-    "--- !!int 0x" + "f" * 20_000,
-    "--- !!int " + "9" * 20_000,
-    "--- !!int " + "1:" * 20_000 + "1",
-    "--- !!float " + "1:" * 20_000 + "1.0",
-    "--- !!float nonsense",
-    "--- !!timestamp 9999-99-99",
-    "--- !!binary ä",
-    "--- !!bool maybe",
-    "+++ 0x" + "f" * 20_000,
-    "+++ " + "9" * 20_000,
-    "+++ 1e999",
-    "+++ nan",
-]
-
-
-def test_a_strange_value_in_one_note_does_not_stop_the_others(
-    library: Library, tmp_path: Path
-) -> None:
-    folder = tmp_path / "vault"
-    folder.mkdir()
-    for number, text in enumerate(STRANGE_VALUES):
-        mark, value = text.split(" ", 1)
-        separator = ":" if mark == "---" else " ="
-        note = f"{mark}\nvalue{separator} {value}\n{mark}\nnote {number}"
-        (folder / f"{number}.md").write_text(note)
-    (folder / "last.md").write_text("the last note")
-    receipt = library.import_path(folder)
-    assert sum(file.conversations.new for file in receipt.files) == len(STRANGE_VALUES) + 1
-
-
 def test_whatever_a_parser_raises_is_a_problem_of_that_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,18 +144,6 @@ def test_whatever_a_parser_raises_is_a_problem_of_that_file(
     items = read(folder)
     assert [text(item) for item in items if isinstance(item, Document)] == ["the last note"]
     assert [item.failed for item in items if isinstance(item, Problem)] == [True] * len(errors)
-
-
-def test_a_conversation_without_an_id_is_reported(tmp_path: Path) -> None:
-    message = {"uuid": "m", "sender": "human", "text": "hello"}
-    chats = [{"uuid": id_, "name": "Beans", "chat_messages": [message]} for id_ in ("", "c")]
-    path = tmp_path / "conversations.json"
-    path.write_text(json.dumps(chats))
-    problem, item = read(path)
-    assert isinstance(problem, Problem)
-    assert problem.reason == "without an id, so that it could not be found again"
-    assert isinstance(item, Document)
-    assert item.source_id == "c"
 
 
 # -- databases ---------------------------------------------------------------
@@ -277,23 +219,6 @@ def test_metadata_that_is_repeated_does_not_multiply_messages(tmp_path: Path) ->
 # -- archives ----------------------------------------------------------------
 
 
-def vault(folder: Path, notes: int) -> tuple[Path, Path]:
-    """The same notes as a folder and as a zip archive."""
-    folder.mkdir()
-    archive_path = folder.with_suffix(".zip")
-    with zipfile.ZipFile(archive_path, "w") as archive:
-        for number in range(notes):
-            archive.writestr(f"{number}.md", f"# Note {number}\n\nBeans.")
-            (folder / f"{number}.md").write_text(f"# Note {number}\n\nBeans.")
-    return folder, archive_path
-
-
-def test_a_zip_of_many_notes_costs_about_as_much_as_the_folder(tmp_path: Path) -> None:
-    folder, archive = vault(tmp_path / "vault", 100)
-    read(folder)  # the first import loads modules
-    assert count_calls(lambda: read(archive)) < 2 * count_calls(lambda: read(folder))
-
-
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_file_that_cannot_be_unpacked_a_little_at_a_time_is_refused(
     tmp_path: Path, method: int
@@ -305,21 +230,6 @@ def test_a_file_that_cannot_be_unpacked_a_little_at_a_time_is_refused(
     items = read(path)
     assert [text(item) for item in items if isinstance(item, Document)] == ["good"]
     assert [item.failed for item in items if isinstance(item, Problem)] == [True]
-
-
-def test_the_number_of_files_is_counted_before_the_directory_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for number in range(300):
-            archive.writestr(f"{number}.md", "x")
-    data = bytearray(path.read_bytes())
-    data[-14:-10] = struct.pack("<HH", 1, 1)  # the archive declares one file
-    path.write_bytes(data)
-    monkeypatch.setattr(entries, "LIMITS", replace(entries.LIMITS, archive_entries=200))
-    with pytest.raises(RecollectError, match="more than 200 files"):
-        read(path)
 
 
 # -- web pages ---------------------------------------------------------------

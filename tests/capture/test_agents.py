@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
@@ -95,13 +92,6 @@ def test_items_are_restored_exactly(library: recollect.Library) -> None:
     assert library.conversation(summary.id).passages[0].visibility == "hidden"
 
 
-def test_equal_items_are_stored_twice(library: recollect.Library) -> None:
-    session = RecollectSession("s", library)
-    for _ in range(2):
-        asyncio.run(session.add_items([PERSON]))  # type: ignore[list-item]
-    assert asyncio.run(session.get_items()) == [PERSON, PERSON]
-
-
 def test_pop_removes_the_last_item_from_the_library(library: recollect.Library) -> None:
     session = RecollectSession("s", library)
     asyncio.run(session.add_items(ITEMS))  # type: ignore[arg-type]
@@ -122,41 +112,6 @@ def test_a_cleared_session_is_in_no_file(library: recollect.Library, place: str)
     assert asyncio.run(session.get_items()) == [] and session.conversation_id is None
     for file in Path(place).rglob("*"):
         assert not file.is_file() or b"quixotic" not in file.read_bytes()
-
-
-def test_a_message_added_to_the_library_is_an_item(library: recollect.Library) -> None:
-    session = RecollectSession("s", library)
-    asyncio.run(session.add_items([PERSON]))  # type: ignore[list-item]
-    library.add_message(session.conversation_id or "", "assistant", "by hand")
-    assert asyncio.run(session.get_items())[-1] == {"role": "assistant", "content": "by hand"}
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[recollect.Library]:
-    with recollect.open(tmp_path_factory.mktemp("scratch"), "ann", background=False) as library:
-        yield library
-
-
-@given(st.lists(st.dictionaries(st.text(), JSON, max_size=4), max_size=4))
-def test_any_item_is_restored(scratch: recollect.Library, items: list[Any]) -> None:
-    session = RecollectSession("s", scratch)
-    asyncio.run(session.clear_session())
-    asyncio.run(session.add_items(items))
-    restored = asyncio.run(session.get_items())
-    assert [one for one, item in zip(restored, items, strict=True) if item] == [
-        item for item in items if item
-    ]
 
 
 # -- LangChain ------------------------------------------------------------------------
@@ -210,25 +165,6 @@ def test_a_langchain_message_with_an_id_is_stored_once(library: recollect.Librar
     history.add_user_message("hello")
     history.add_user_message("hello")
     assert [m.content for m in history.messages[-2:]] == ["hello", "hello"]
-
-
-def test_a_langchain_conversation_is_stored_and_cleared(library: recollect.Library) -> None:
-    model = GenericFakeChatModel(messages=iter([AIMessage("Rain."), AIMessage("Dry.")]))
-    for question in ("How is the weather?", "And tomorrow?"):
-        history = RecollectChatMessageHistory("s", library)
-        history.add_user_message(question)
-        history.add_message(model.invoke(history.messages))
-    assert [m.content for m in history.messages] == [
-        "How is the weather?",
-        "Rain.",
-        "And tomorrow?",
-        "Dry.",
-    ]
-    library.add_message(history.conversation_id or "", "assistant", "by hand", id="h")
-    assert history.messages[-1] == AIMessage("by hand", id="h")
-    history.clear()
-    assert history.messages == []
-    assert library.conversation_page(Filter.of(sources=["langchain"]))[1] == 0
 
 
 # -- pydantic-ai ----------------------------------------------------------------------

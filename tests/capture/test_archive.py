@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect.cli import main
 from recollect.errors import InvalidInput, NotFound
-from recollect.transfer.archive import Archive, Archived, Stamp
+from recollect.transfer.archive import Archive, Archived
 
 NAME = ("claude-code", "s1")
 
@@ -53,15 +52,6 @@ def test_a_copy_grows_with_its_file(archive: Archive, source: Path) -> None:
     assert file.path.stat().st_mode & 0o77 == 0
 
 
-def test_an_incomplete_line_is_not_copied(archive: Archive, source: Path) -> None:
-    one, two = line("walrus"), line("penguin")
-    keep(archive, source, one + two[:5])
-    assert gzip.decompress(only(archive).path.read_bytes()) == one
-    keep(archive, source, one + two)
-    assert gzip.decompress(only(archive).path.read_bytes()) == one + two
-    assert only(archive).copies == 0
-
-
 def test_the_longer_copy_of_a_truncated_file_is_kept(archive: Archive, source: Path) -> None:
     one, two = line("walrus"), line("penguin")
     keep(archive, source, one + two)
@@ -72,33 +62,6 @@ def test_the_longer_copy_of_a_truncated_file_is_kept(archive: Archive, source: P
     assert gzip.decompress(file.path.with_name("s1.jsonl.1.gz").read_bytes()) == one + two
     keep(archive, source, b"")
     assert gzip.decompress(only(archive).path.read_bytes()) == one
-
-
-def test_the_older_copy_of_a_rewritten_log_is_kept(archive: Archive, source: Path) -> None:
-    keep(archive, source, line("walrus"))
-    keep(archive, source, line("penguin") + line("seal"))
-    assert only(archive).copies == 1
-
-
-def test_a_json_file_that_grows_by_rewriting_has_one_copy(archive: Archive, tmp_path: Path) -> None:
-    source = tmp_path / "s1.json"
-    keep(archive, source, b'{"messages": [1]}')
-    keep(archive, source, b'{"messages": [1, 2]}')
-    assert (only(archive).copies, gzip.decompress(only(archive).path.read_bytes())) == (
-        0,
-        b'{"messages": [1, 2]}',
-    )
-    keep(archive, source, b"{}")
-    assert only(archive).copies == 1
-
-
-def test_an_incomplete_gzip_member_is_overwritten(archive: Archive, source: Path) -> None:
-    one, two = line("walrus"), line("penguin")
-    keep(archive, source, one)
-    with only(archive).path.open("ab") as file:
-        file.write(b"half a member")
-    keep(archive, source, one + two)
-    assert gzip.decompress(only(archive).path.read_bytes()) == one + two
 
 
 def test_forget_deletes_every_copy(archive: Archive, source: Path) -> None:
@@ -123,24 +86,6 @@ def test_a_deleted_conversation_is_not_archived_from_another_file(
     assert not archive.keep(moved, "claude-code/archived/s1.jsonl", [NAME])
 
 
-def test_several_threads_can_archive_one_file(archive: Archive, source: Path) -> None:
-    archives = [archive, *(Archive(archive.folder) for _ in range(3))]
-    data = b""
-    for number in range(5):
-        data += line(f"word {number}")
-        source.write_bytes(data)
-        threads = [
-            threading.Thread(target=a.keep, args=(source, "t/s1.jsonl", [NAME])) for a in archives
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert gzip.decompress(only(archive).path.read_bytes()) == data
-    for each in archives:
-        each.close()
-
-
 def test_files_are_restored_to_their_place_or_to_a_folder(
     archive: Archive, source: Path, tmp_path: Path
 ) -> None:
@@ -155,14 +100,6 @@ def test_files_are_restored_to_their_place_or_to_a_folder(
     assert [p.name for p in archive.restore(file, tmp_path / "to")] == ["s1.jsonl", "s1.1.jsonl"]
     with pytest.raises(NotFound, match="archive list"):
         archive.find("nobody")
-
-
-def test_the_archive_remembers_which_files_were_read(archive: Archive, source: Path) -> None:
-    source.write_bytes(line("walrus"))
-    archive.note(source, Stamp.of(source), "t/s1.jsonl", [NAME])
-    assert archive.seen() == {str(source): (Stamp.of(source), (NAME,))}
-    archive.note(source, Stamp.of(source), "t/s1.jsonl", [NAME], "excluded by a pattern")
-    assert (archive.seen(), archive.left_out()) == ({}, [NAME])
 
 
 @given(

@@ -1,13 +1,10 @@
 """Exclusion of conversations by markers, files and patterns, and removal of private text."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 from contents import all_contents
-from hypothesis import given
-from hypothesis import strategies as st
 
 import recollect
 from recollect import Document, Passage
@@ -42,14 +39,6 @@ def test_a_marker_in_a_user_or_system_message_excludes_the_conversation(
     words: str, role: str
 ) -> None:
     assert "marker" in Exclusion().reason(conversation(message("hello"), message(words, role)))
-
-
-def test_a_marker_in_a_tool_or_assistant_message_is_ignored() -> None:
-    words = "DO NOT INDEX THIS CHAT"
-    assert (
-        Exclusion().reason(conversation(message(words, "tool"), message(words, "assistant"))) == ""
-    )
-    assert Exclusion().reason(conversation(message("do not index this chat"))) == ""
 
 
 @pytest.mark.parametrize("name", [".no-recollect", ".no-conversation-memory"])
@@ -90,12 +79,6 @@ def test_patterns_exclude_projects(
     assert bool(reason) is excluded
 
 
-def test_patterns_are_read_from_a_file_in_the_home(tmp_path: Path) -> None:
-    (tmp_path / "exclude.txt").write_text("# clients\n\nsecret-*\n  loom  \n")
-    assert configured_exclusion(tmp_path).patterns == ("secret-*", "loom")
-    assert configured_exclusion(tmp_path / "nowhere").patterns == ()
-
-
 def test_sub_agents_are_excluded_with_their_session() -> None:
     exclusion = Exclusion()
     agent = Document(
@@ -107,16 +90,6 @@ def test_sub_agents_are_excluded_with_their_session() -> None:
     fresh = Exclusion()
     fresh.remember([("codex", "s1")])
     assert fresh.reason(agent)
-
-
-def test_only_conversations_are_excluded() -> None:
-    note = Document(
-        "notes",
-        "n",
-        kind="note",
-        passages=(message("DO NOT INDEX THIS CHAT <private>x</private>"),),
-    )
-    assert Exclusion(("*",)).admit(note) is note
 
 
 # -- private spans ---------------------------------------------------------------
@@ -159,23 +132,6 @@ def test_private_spans_are_replaced_in_every_field() -> None:
     assert without_private(plain) is plain
 
 
-@given(
-    st.lists(
-        st.sampled_from(["<private>", "</private>", "a", '"', "\\", "\n", "é", "<", "private"])
-    )
-)
-def test_json_and_text_are_cleaned_in_the_same_way(parts: list[str]) -> None:
-    text = "".join(parts)
-    for ascii_ in (True, False):
-        line = json.dumps({"said": text, "more": "<private>"}, ensure_ascii=ascii_).encode()
-        assert json.loads(without_private_json(line)) == {
-            "said": without_private_text(text),
-            "more": "<private>",
-        }
-    escaped = json.dumps({"said": text}).replace("<", "\\u003c").replace(">", "\\u003E").encode()
-    assert json.loads(without_private_json(escaped)) == {"said": without_private_text(text)}
-
-
 # -- importing -------------------------------------------------------------------
 
 
@@ -194,36 +150,3 @@ def test_imports_skip_excluded_conversations_and_report_it(
         "excluded by the marker DO NOT INDEX THIS CHAT": 1
     }
     assert library.search("walrus").total == 0
-
-
-def test_imports_report_conversations_imported_before_their_exclusion(
-    tmp_path: Path, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = write(tmp_path / "c.json", "walrus <private>seal</private>")
-    library.import_path(file)
-    monkeypatch.setenv("RECOLLECT_EXCLUDE", "loom")
-    (reason,) = library.import_path(file).files[0].conversations.skipped
-    assert (
-        reason
-        == "excluded by the pattern loom; it was imported earlier and stays until you delete it"
-    )
-    assert [p.content for p in library.conversation("c1").passages] == ["walrus [private]"]
-
-
-def test_sub_agents_are_excluded_even_if_their_file_is_older(
-    tmp_path: Path, library: recollect.Library
-) -> None:
-    def record(number: int, words: str, **more: object) -> str:
-        body = {"role": "user", "content": words}
-        return json.dumps(
-            {"type": "user", "uuid": f"u{number}", "sessionId": "s1", "message": body, **more}
-        )
-
-    (tmp_path / "agent-7.jsonl").write_text(
-        record(1, "look for walruses", isSidechain=True, agentId="7")
-    )
-    (tmp_path / "s1.jsonl").write_text(record(2, "DO NOT INDEX THIS CHAT"))
-    os.utime(tmp_path / "agent-7.jsonl", (1, 1))
-    receipt = library.import_path(tmp_path)
-    assert [file.name for file in receipt.files] == ["s1.jsonl", "agent-7.jsonl"]
-    assert library.conversation_page()[1] == 0

@@ -16,7 +16,6 @@ import recollect
 from recollect import SearchOptions
 from recollect.capture import watch
 from recollect.capture.watch import Event, Folder, Watcher
-from recollect.errors import InvalidInput, StoreBusy
 from recollect.importers.sandbox.process import POOL
 
 SESSION = "0a4c0000-0000-4000-8000-00000000000a"
@@ -115,15 +114,6 @@ def test_appended_turns_are_imported(workspace: Workspace) -> None:
     assert workspace.library.receipts() == []
 
 
-def test_an_incomplete_line_is_imported_once_it_is_complete(workspace: Workspace) -> None:
-    whole = turn(2, "penguin")
-    workspace.write(turn(1, "walrus"), whole[:40])
-    assert workspace.words() == ["walrus"]
-    assert workspace.kinds() == ["taken"]
-    workspace.append(whole[40:])
-    assert workspace.words() == ["walrus", "penguin"]
-
-
 def test_messages_removed_from_a_file_stay_in_the_library(workspace: Workspace) -> None:
     workspace.write(turn(1, "walrus"), turn(2, "penguin"), turn(3, "seal"))
     workspace.write(turn(1, "walrus"))
@@ -132,31 +122,12 @@ def test_messages_removed_from_a_file_stay_in_the_library(workspace: Workspace) 
     assert workspace.words() == ["walrus", "penguin", "seal", "otter"]
 
 
-def test_a_rewound_session_keeps_both_branches(workspace: Workspace) -> None:
-    workspace.write(turn(1, "walrus"), turn(2, "penguin"), turn(3, "seal"))
-    workspace.append(turn(5, "otter", parentUuid=uuid(2)))
-    document = workspace.library.conversation(SESSION)
-    assert [p.content for p in document.canonical] == ["walrus", "penguin", "otter"]
-    assert "seal" in workspace.words()
-
-
 def test_files_of_sub_agents_are_imported(workspace: Workspace) -> None:
     agent = workspace.file.parent / SESSION / "subagents" / "agent-7.jsonl"
     agent.parent.mkdir(parents=True)
     workspace.write(turn(1, "walrus"))
     workspace.write(turn(51, "look for seals", isSidechain=True, agentId="7"), file=agent)
     assert workspace.words(f"{SESSION}:7") == ["look for seals"]
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_an_unreadable_file_is_retried(workspace: Workspace) -> None:
-    workspace.file.write_text(turn(1, "walrus"))
-    workspace.file.chmod(0)
-    workspace.notify(workspace.file)
-    assert workspace.kinds() == ["failed"]
-    workspace.file.chmod(0o600)
-    workspace.notify()
-    assert workspace.words() == ["walrus"]
 
 
 def test_one_bad_file_does_not_affect_the_others(
@@ -222,27 +193,6 @@ def test_a_new_watcher_reads_only_changed_files(workspace: Workspace) -> None:
     assert (watcher.read, workspace.words()) == (1, ["walrus", "penguin"])
 
 
-@pytest.mark.full
-def test_several_watchers_can_share_a_library(workspace: Workspace) -> None:
-    watchers = [workspace.another() for _ in range(3)]
-    workspace.file.write_text(turn(1, "walrus"))
-    for number in range(2, 6):
-        threads = [threading.Thread(target=w.follow, args=([[workspace.file]],)) for w in watchers]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        with workspace.file.open("a") as file:
-            file.write(turn(number, f"word {number}"))
-        workspace.now += 100
-    workspace.notify(workspace.file)
-    assert workspace.words() == ["walrus", "word 2", "word 3", "word 4", "word 5"]
-    (archived,) = workspace.library.archive.files()
-    (copy,) = workspace.library.archive.restore(archived, workspace.root.parent / "restored")
-    assert copy.read_bytes() == workspace.file.read_bytes()
-    assert "failed" not in workspace.kinds()
-
-
 # -- deleted and excluded conversations ----------------------------------------
 
 
@@ -284,27 +234,6 @@ def test_a_session_with_a_marker_is_excluded_with_its_sub_agents(workspace: Work
     assert workspace.library.conversation_page()[1] == 0
 
 
-def test_an_excluded_project_is_not_imported(workspace: Workspace, tmp_path: Path) -> None:
-    project = tmp_path / "clients" / "loom"
-    project.mkdir(parents=True)
-    (tmp_path / "clients" / ".no-recollect").touch()
-    workspace.write(turn(1, "walrus", cwd=str(project)))
-    assert workspace.library.conversation_page()[1] == 0
-    (tmp_path / "clients" / ".no-recollect").unlink()
-    workspace.another().once()
-    assert workspace.words() == ["walrus"]
-
-
-def test_a_conversation_excluded_after_its_import_is_reported_and_stays(
-    workspace: Workspace,
-) -> None:
-    workspace.write(turn(1, "walrus"))
-    workspace.append(turn(3, "DO NOT INDEX THIS CONVERSATION", parentUuid=uuid(1)))
-    assert workspace.words() == ["walrus"]
-    assert workspace.events[-1].kind == "excluded"
-    assert "imported earlier" in workspace.events[-1].reason
-
-
 def test_private_spans_are_neither_stored_nor_archived(
     workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -316,24 +245,6 @@ def test_private_spans_are_neither_stored_nor_archived(
 
 
 # -- the tools -----------------------------------------------------------------
-
-
-def test_every_tool_has_its_folders(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [f.root for f in watch.folders()] == [
-        home / ".claude/projects",
-        home / ".codex/sessions",
-        home / ".codex/archived_sessions",
-        home / ".gemini/tmp",
-    ]
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "c"))
-    monkeypatch.setenv("CODEX_HOME", str(home / "x"))
-    assert [f.root for f in watch.folders(["claude-code", "codex"])][:2] == [
-        home / "c/projects",
-        home / "x/sessions",
-    ]
-    assert [f.tool for f in watch.folders(paths=[home])] == ["folder"]
-    with pytest.raises(InvalidInput, match="emacs"):
-        watch.folders(["emacs"])
 
 
 def test_every_tool_is_followed(home: Path, library: recollect.Library) -> None:
@@ -458,71 +369,3 @@ def test_the_watch_command_runs_until_a_signal(
         process.send_signal(end)
         assert process.wait(60) == 0
     assert workspace.words() == ["walrus", "penguin"]
-
-
-def test_changed_files_come_before_the_backlog(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import_file = workspace.library.import_file
-
-    def slow(*arguments: object) -> object:
-        workspace.now += 0.9
-        return import_file(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(workspace.library, "import_file", slow)
-    for number in range(9):
-        (workspace.root / f"old{number}.jsonl").write_text(
-            turn(number * 2 + 31, f"old{number}", session=f"old{number}")
-        )
-        os.utime(workspace.root / f"old{number}.jsonl", (number, number))
-    workspace.watcher.follow([None])
-    assert [Path(e.path).stem for e in workspace.events] == ["old0", "old1"]
-    workspace.file.write_text(turn(1, "walrus"))
-    workspace.watcher.follow([[workspace.file], []])
-    assert [Path(e.path).stem for e in workspace.events][2:] == [SESSION, "old2", "old3", "old4"]
-
-
-def test_a_rewound_gemini_session_continues_from_the_rewind_point(
-    tmp_path: Path, library: recollect.Library
-) -> None:
-    root = tmp_path / "tmp"
-    file = root / "loom" / "chats" / "session-2026-03-01T10-00-aaaaaaaa.jsonl"
-    file.parent.mkdir(parents=True)
-    # On a busy computer, a slow read would delay the next one.
-    watcher = Watcher(library, [Folder("gemini-cli", root, root)], clock=lambda: 0.0)
-
-    def append(*records: dict[str, object]) -> list[str]:
-        with file.open("a") as stream:
-            stream.writelines(json.dumps(record) + "\n" for record in records)
-        watcher.follow([[file]])
-        return [p.content for p in library.conversation("g").canonical]
-
-    def message(id_: str, words: str) -> dict[str, object]:
-        return {"id": id_, "type": "user", "content": words, "timestamp": "2026-03-01T10:00:01Z"}
-
-    start = {"sessionId": "g", "projectHash": "h", "startTime": "2026-03-01T10:00:00Z"}
-    assert append(
-        start, message("m1", "walrus"), message("m2", "penguin"), message("m3", "seal")
-    ) == [
-        "walrus",
-        "penguin",
-        "seal",
-    ]
-    assert append({"$rewindTo": "m2"}) == ["walrus"]
-    assert append(message("m4", "otter")) == ["walrus", "otter"]
-    assert len(library.conversation("g").passages) == 4
-    assert append(message("m4", "otter and seal")) == ["walrus", "otter and seal"]
-
-
-def test_an_import_is_retried_while_the_archive_is_busy(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def busy() -> None:
-        raise StoreBusy("Another program has been writing.")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(workspace.library.archive, "left_out", busy)
-        workspace.write(turn(1, "walrus"))
-        assert workspace.kinds() == ["failed"]
-    workspace.notify()
-    assert workspace.words() == ["walrus"]

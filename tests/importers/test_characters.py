@@ -8,8 +8,6 @@ import json
 import struct
 import zipfile
 import zlib
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +17,13 @@ from builders import (
     PNG,
     SAMPLES,
     Entry,
-    Problem,
     claimed_by,
     entries,
     entry,
     fields_of,
-    mutate,
     only,
     problems,
     read_as,
-    values,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -178,17 +173,6 @@ def test_a_card_has_its_fields_and_is_stored_whole() -> None:
     }
 
 
-def test_the_third_version_has_times_and_a_nickname() -> None:
-    document = only(
-        read_as("characters", replace(entry(V3, "a.json"), modified=(2025, 1, 2, 0, 0, 0)))
-    )
-    assert document.metadata["nickname"] == "Zo"
-    assert (document.created_at, document.updated_at) == (
-        datetime(2024, 6, 5, 14, 5, tzinfo=UTC),
-        datetime(2025, 1, 2, tzinfo=UTC),
-    )
-
-
 def test_a_file_without_a_character_is_a_problem() -> None:
     assert reasons([{"name": "x"}], "a.json") == ["contains no character"]
 
@@ -228,15 +212,6 @@ def test_a_card_in_any_png_text_chunk_is_read(written: bytes) -> None:
     assert fields_of(read(png(written), "a.png").passages) == FIELDS
 
 
-@pytest.mark.parametrize("both", [(text(V2), text(V3, b"ccv3")), (text(V3, b"CCV3"), text(V2))])
-def test_the_newer_of_two_cards_is_used(both: tuple[bytes, bytes]) -> None:
-    document = read(png(*both), "a.png")
-    assert (document.metadata["spec"], document.metadata["card"]["description"]) == (
-        "chara_card_v3",
-        "Owns a café (V3)",
-    )
-
-
 def test_the_image_is_stored_without_its_cards() -> None:
     other = chunk(b"tEXt", b"Title\0A picture")
     data = png(text(V2), other, text(V3, b"ccv3"), chunk(b"tEXt", b"chara-ext-asset_:0\0AAAA"))
@@ -257,13 +232,6 @@ def test_an_image_without_a_card_explains_why() -> None:
     assert reasons(png(), "a.png") == [
         "contains no character; many web sites remove it from images"
     ]
-
-
-def test_a_truncated_image_is_read_as_far_as_possible() -> None:
-    data = png(text(V2))
-    for length in range(0, len(data), 7):
-        claimed_by("characters", entry(data[:length], "a.png"))
-        assert list(read_as("characters", entry(data[:length], "a.png")))
 
 
 def test_a_decompression_bomb_is_rejected() -> None:
@@ -303,15 +271,6 @@ def test_an_invalid_charx_is_a_problem() -> None:
 
 
 # -- properties -----------------------------------------------------------
-
-
-@given(values, st.lists(st.integers(0, 20), max_size=5))
-def test_no_json_raises(value: Any, path: list[int]) -> None:
-    for content in (value, [value], mutate(V2, path, value), mutate(V1, path, value)):
-        for file in (entry(json.dumps(content), "a.json"), entry(png(text(content)), "a.png")):
-            claimed_by("characters", file)
-            for item in read_as("characters", file):
-                assert isinstance(item, (Document, Problem))
 
 
 @given(st.binary(), st.sampled_from(["a.png", "a.charx", "a.json"]))

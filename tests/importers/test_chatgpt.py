@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from builders import (
-    EXAMPLES,
     PASSAGE_TYPES,
     SAMPLES,
     VISIBILITIES,
@@ -65,11 +62,6 @@ def test_the_files_of_both_layouts_are_recognized(name: str) -> None:
     assert claimed_by("chatgpt", entry([chat(TREE)], name))
 
 
-def test_a_conversation_in_a_file_of_any_name_is_recognized() -> None:
-    assert claimed_by("chatgpt", entry(chat(TREE), "my chat.json"))
-    assert claimed_by("chatgpt", entry({"conversations": [chat(TREE)]}, "backup.json"))
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -89,16 +81,6 @@ def test_other_files_are_not_claimed(name: str, content: Any) -> None:
 
 
 # -- trees -----------------------------------------------------------------
-
-
-def test_a_conversation_becomes_a_document() -> None:
-    document = read(chat(TREE, is_archived=True, plugin_ids=None))
-    assert (document.source, document.source_id, document.title) == ("chatgpt", "c-1", "A chat")
-    assert document.created_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
-    assert document.updated_at == datetime(2023, 11, 14, 22, 15, 0, 500000, tzinfo=UTC)
-    assert document.project == "default"
-    assert document.metadata == {"is_archived": True}
-    assert not document.partial
 
 
 def test_every_branch_is_imported_and_the_head_is_the_current_node() -> None:
@@ -125,13 +107,6 @@ def test_children_of_an_empty_message_belong_to_the_nearest_ancestor() -> None:
     assert problems(items) == [Problem("empty message", where="A chat", count=3)]
 
 
-def test_a_tree_that_names_only_children_is_read() -> None:
-    conversation = chat(TREE)
-    for node in conversation["mapping"].values():
-        del node["parent"]
-    assert passage(read(conversation), "thanks").parent == "first"
-
-
 def test_a_cycle_of_parents_is_broken() -> None:
     nodes = {
         "tail": ("a", message_node("five", at=5.0)),
@@ -155,26 +130,10 @@ def test_a_chain_of_5000_messages_is_read_without_recursion() -> None:
 # -- conversations ---------------------------------------------------------
 
 
-def test_a_conversation_without_a_mapping_is_skipped_with_a_reason() -> None:
-    items = list(read_as("chatgpt", entry([{"title": "Corrupted", "id": "x"}, chat(TREE)])))
-    reason = "conversation without messages (no mapping)"
-    assert problems(items) == [Problem(reason, where="Corrupted", unit="conversations")]
-    assert len(documents(items)) == 1
-
-
 def test_a_chatgpt_project_is_the_project_and_a_gpt_is_not() -> None:
     assert read(chat(TREE, gizmo_id="g-p-123")).project == "g-p-123"
     assert read(chat(TREE, gizmo_id=None, conversation_template_id="g-p-9")).project == "g-p-9"
     assert read(chat(TREE, gizmo_id="g-abc")).project == "default"
-
-
-def test_a_conversation_without_an_id_gets_a_stable_id() -> None:
-    nameless = chat(TREE, conversation_id=None, id=None)
-    assert read(nameless).source_id == read(nameless).source_id
-    assert (
-        read(nameless).source_id
-        != read(chat(TREE, conversation_id=None, id=None, create_time=1.0)).source_id
-    )
 
 
 def test_a_damaged_conversation_does_not_stop_the_rest() -> None:
@@ -185,21 +144,6 @@ def test_a_damaged_conversation_does_not_stop_the_rest() -> None:
     assert [(p.reason, p.failed, p.unit) for p in problems(items)] == [
         ("not valid JSON", True, "conversations")
     ]
-
-
-def test_split_files_in_a_zip_are_each_read(tmp_path: Path) -> None:
-    path = tmp_path / "export.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("out/conversations-000.json", json.dumps([chat(TREE)]))
-        archive.writestr(
-            "out/conversations-001.json", json.dumps([chat(TREE, conversation_id="c-2")])
-        )
-        archive.writestr("__MACOSX/out/._conversations-000.json", b"\0\5\x16\7")
-        archive.writestr("out/user.json", "{}")
-    claimed = [
-        file for file in entries(path) if isinstance(file, Entry) and claimed_by("chatgpt", file)
-    ]
-    assert [only(read_as("chatgpt", file)).source_id for file in claimed] == ["c-1", "c-2"]
 
 
 # -- messages --------------------------------------------------------------
@@ -328,18 +272,6 @@ def test_images_and_audio_become_attachments_and_transcripts_text() -> None:
     )
 
 
-def test_attachments_and_citations_are_read_from_the_metadata() -> None:
-    metadata = {
-        "attachments": [{"id": "file-1", "name": "a.pdf"}],
-        "citations": [{"start_ix": 1}],
-        "content_references": [{"type": "webpage"}],
-    }
-    message = one({"content_type": "text", "parts": ["see"]}, metadata=metadata)
-    assert message.attachments == ({"id": "file-1", "name": "a.pdf"},)
-    assert message.citations == ({"start_ix": 1}, {"type": "webpage"})
-    assert "metadata" not in message.metadata
-
-
 TEXT = {"content_type": "text", "parts": ["words"]}
 
 
@@ -381,28 +313,7 @@ def test_messages_that_the_user_did_not_see_are_hidden(
     assert one(content, **message).visibility == visibility
 
 
-def test_a_message_of_an_unknown_shape_is_counted_and_its_children_are_imported() -> None:
-    conversation = chat(TREE)
-    conversation["mapping"]["first"]["message"] = "not an object"
-    items = list(read_as("chatgpt", entry([conversation])))
-    assert passage(only(items), "thanks").parent == "ask"
-    assert problems(items) == [Problem("message of an unknown shape", where="A chat", failed=True)]
-
-
 # -- properties -----------------------------------------------------------
-
-
-@given(values, values)
-def test_no_json_raises(first: Any, second: Any) -> None:
-    for content in (
-        first,
-        [first, second],
-        {"conversations": [first]},
-        [{"mapping": first, "id": second}],
-    ):
-        file = entry(content)
-        claimed_by("chatgpt", file)
-        list(read_as("chatgpt", file))
 
 
 RICH = chat(
@@ -446,27 +357,6 @@ def test_a_conversation_with_any_mutation_is_read_or_reported(path: list[int], v
 
 
 # -- samples ---------------------------------------------------------------
-
-
-def visible_texts(conversation: dict[str, Any]) -> set[str]:
-    messages = (node.get("message") for node in conversation.get("mapping", {}).values())
-    return {
-        part
-        for message in messages
-        if message and message["author"]["role"] in ("user", "assistant")
-        for part in message["content"].get("parts", ())
-        if isinstance(part, str) and part.strip()
-    }
-
-
-def test_every_visible_text_of_the_samples_is_in_some_passage() -> None:
-    for folder in (SAMPLES / "chatgpt", EXAMPLES / "chatgpt"):
-        (file,) = [entry for entry in entries(folder) if isinstance(entry, Entry)]
-        assert claimed_by("chatgpt", file)
-        assert not claimed_by("claude", file)
-        contents = {p.content for d in documents(read_as("chatgpt", file)) for p in d.passages}
-        for conversation in json.loads(file.head(1 << 24)):
-            assert visible_texts(conversation) <= contents
 
 
 def test_the_current_branch_is_canonical_in_the_sample_tree() -> None:

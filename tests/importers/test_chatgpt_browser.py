@@ -18,13 +18,10 @@ from builders import (
     arrange,
     decode_content,
     documents,
-    moment,
     only,
     passage,
     problems,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 import recollect
 from recollect import Document
@@ -146,29 +143,6 @@ def test_content_is_a_list_of_parts_or_plain_text(raw: str | None, text: str) ->
     assert decode_content(raw) == text
 
 
-@given(st.text())
-def test_text_survives_the_encoding_of_the_database(text: str) -> None:
-    assert decode_content(json.dumps([text])) == text
-
-
-@given(st.text())
-def test_no_content_raises(text: str) -> None:
-    assert isinstance(decode_content(text), str)
-    assert isinstance(decode_content(f"[{text}]"), str)
-
-
-@pytest.mark.parametrize(
-    "raw", ["1700000000.5", 1700000000.5, "2023-11-14T22:13:20.500Z", "2023-11-14 22:13:20.500"]
-)
-def test_times_are_read_in_several_formats(raw: object) -> None:
-    assert moment(raw) == datetime(2023, 11, 14, 22, 13, 20, 500000, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("raw", ["", None, "soon"])
-def test_an_invalid_time_is_none(raw: object) -> None:
-    assert moment(raw) is None
-
-
 # -- databases -------------------------------------------------------------
 
 
@@ -236,33 +210,6 @@ def test_conversations_are_read_in_turn_and_empty_ones_are_counted(tmp_path: Pat
     ]
 
 
-def test_messages_of_a_missing_conversation_are_imported(tmp_path: Path) -> None:
-    document = only(
-        read(make(tmp_path / "x.db", CANONICAL, messages=[("m", "c", None, "hi", None, None, 1)]))
-    )
-    assert (document.source_id, document.title) == ("c", "")
-    assert document.passages[0].role is None
-
-
-def test_system_rows_are_hidden_and_tool_rows_are_results(tmp_path: Path) -> None:
-    rows = [
-        ("s", "c", "system", "rules", None, None, 1),
-        ("t", "c", "tool", "result", None, None, 2),
-    ]
-    document = only(read(make(tmp_path / "x.db", CANONICAL, messages=rows)))
-    assert [(p.visibility, p.type) for p in document.passages] == [
-        ("hidden", "message"),
-        ("all", "tool_result"),
-    ]
-
-
-def test_a_cycle_of_parents_ends(tmp_path: Path) -> None:
-    rows = [("a", "c", "user", "[]", "1", None, "b"), ("b", "c", "user", "[]", "2", None, "a")]
-    rows.append(("d", "c", "user", "words", "3", None, "a"))
-    document = only(read(make(tmp_path / "x.db", WORKING, messages=rows)))
-    assert passage(document, "d").parent is None
-
-
 def test_text_that_is_not_utf_8_is_imported(tmp_path: Path) -> None:
     file = make(tmp_path / "x.db", CANONICAL, messages=[("a", "c", "user", "tea", None, None, 1)])
     database = apsw.Connection(str(tmp_path / "x.db"))
@@ -271,15 +218,6 @@ def test_text_that_is_not_utf_8_is_imported(tmp_path: Path) -> None:
     )
     database.close()
     assert [p.content for p in only(read(file)).passages] == ["tea", "caf\ufffd"]
-
-
-def test_a_database_in_utf16_is_read(tmp_path: Path) -> None:
-    file = make(
-        tmp_path / "x.db",
-        ("pragma encoding = 'UTF-16le'", *CANONICAL),
-        messages=[("a", "c", "user", "café", None, None, 1)],
-    )
-    assert only(read(file)).passages[0].content == "café"
 
 
 # -- malicious files -------------------------------------------------------
@@ -321,18 +259,6 @@ def test_a_write_ahead_log_in_a_read_only_folder_is_read(tmp_path: Path) -> None
 )
 def test_other_databases_are_not_claimed(tmp_path: Path, schema: tuple[str, ...]) -> None:
     assert not claims(make(tmp_path / "x.db", schema))
-
-
-@pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + b"\xff" * 5000])
-def test_files_that_are_not_databases_are_not_claimed(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "x.db"
-    path.write_bytes(content)
-    assert not claims(on_disk(path))
-    assert all(isinstance(item, Problem) and item.failed for item in read(on_disk(path)))
-
-
-def test_files_with_another_suffix_are_not_opened(tmp_path: Path) -> None:
-    assert not claims(Entry("x.json", 0, lambda: io.BytesIO(), tmp_path / "x.json"))
 
 
 def test_a_damaged_database_is_read_as_far_as_possible(tmp_path: Path) -> None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from builders import (
     PASSAGE_TYPES,
     ROOT,
-    SAMPLES,
-    Entry,
     Problem,
     arrange,
     claimed_by,
     claude_chat,
     documents,
-    entries,
     entry,
     mutate,
     only,
@@ -109,16 +105,6 @@ def test_other_files_are_not_claimed(name: str, content: Any) -> None:
 # -- conversations ---------------------------------------------------------
 
 
-def test_a_conversation_becomes_a_document() -> None:
-    document = read(claude_chat(turn("h", "Hello"), summary="", account={"uuid": "acc-1"}))
-    assert (document.source, document.source_id, document.title) == ("claude", "k-1", "A talk")
-    assert document.created_at == datetime(2026, 3, 1, 10, tzinfo=UTC)
-    assert document.updated_at == datetime(2026, 3, 1, 11, tzinfo=UTC)
-    assert document.metadata == {"summary": "", "account": {"uuid": "acc-1"}}
-    (message,) = document.passages
-    assert (message.id, message.role, message.content) == ("h", "user", "Hello")
-
-
 def test_branches_are_imported_and_the_newest_leaf_is_the_head() -> None:
     document = arrange(
         read(
@@ -168,16 +154,6 @@ def test_children_of_an_empty_message_belong_to_the_nearest_ancestor(chained: bo
     assert problems(items) == [Problem("empty message", where="A talk", count=2)]
 
 
-def test_a_conversation_without_messages_is_skipped_with_a_reason() -> None:
-    nothing = Problem("conversation without messages", where="A talk", unit="conversations")
-    for record in (
-        claude_chat(),
-        claude_chat(chat_messages=None),
-        {"uuid": "k-1", "name": "A talk"},
-    ):
-        assert list(read_as("claude", entry([record]))) == [nothing]
-
-
 # -- blocks ----------------------------------------------------------------
 
 
@@ -199,16 +175,6 @@ def test_the_parts_of_an_answer_are_a_chain_that_ends_with_its_text() -> None:
         ("message", "assistant", None, "Looking it up.\nAt nine."),
     ]
     assert all(p.canonical for p in arrange(document).passages)
-
-
-def test_without_visible_text_the_last_part_has_the_message_id() -> None:
-    document = read(
-        claude_chat(
-            turn("h", "When?"), turn("a", THINKING, CALL, sender="assistant"), turn("t", "So?")
-        )
-    )
-    assert links(document) == {"h": None, "a:thinking": "h", "a": "a:thinking", "t": "a"}
-    assert passage(document, "a").type == "tool_call"
 
 
 @pytest.mark.parametrize(
@@ -274,26 +240,6 @@ def test_an_unknown_block_becomes_context_or_metadata() -> None:
     assert passage(document, "a").metadata == {"blocks": [{"type": "flag", "flag": "x"}]}
 
 
-def test_the_plain_text_is_not_used_if_there_are_blocks() -> None:
-    answer = turn(
-        "a",
-        CALL,
-        sender="assistant",
-        text="```\nThis block is not supported on your current device yet.\n```",
-    )
-    assert [p.type for p in read(claude_chat(answer)).passages] == ["tool_call"]
-
-
-def test_citations_and_other_fields_of_a_message_are_imported() -> None:
-    block = {"type": "text", "text": "So it is.", "citations": [{"url": "https://x"}]}
-    (message,) = read(
-        claude_chat(turn("a", block, index=3, truncated=False, model="claude-x"))
-    ).passages
-    assert message.citations == ({"url": "https://x"},)
-    assert message.model == "claude-x"
-    assert message.metadata == {"index": 3, "truncated": False}
-
-
 # -- attachments -----------------------------------------------------------
 
 PASTED = {
@@ -351,19 +297,6 @@ def test_memories_become_notes(content: Any) -> None:
 # -- properties -----------------------------------------------------------
 
 
-@given(values, values)
-def test_no_json_raises(first: Any, second: Any) -> None:
-    for key in ("chat_messages", "docs", "conversations_memory"):
-        for content in (
-            first,
-            [first, second],
-            [{key: first, "uuid": second}],
-            [{key: [first], "uuid": "k"}],
-        ):
-            claimed_by("claude", entry(content))
-            list(read_as("claude", entry(content)))
-
-
 RICH = claude_chat(
     turn(
         "h",
@@ -402,25 +335,3 @@ def test_a_record_with_any_mutation_is_read_or_reported(
 
 
 # -- samples ---------------------------------------------------------------
-
-
-def test_every_visible_text_of_the_sample_is_in_some_passage() -> None:
-    files = [file for file in entries(SAMPLES / "claude") if isinstance(file, Entry)]
-    exports = [file for file in files if claimed_by("claude", file)]
-    assert [file.basename for file in files if file not in exports] == ["users.json"]
-    contents = {
-        passage.content
-        for file in exports
-        for document in documents(read_as("claude", file))
-        for passage in document.passages
-    }
-    (conversations,) = [file for file in files if file.basename == "conversations.json"]
-    for conversation in json.loads(conversations.head(1 << 24)):
-        assert {message["text"] for message in conversation["chat_messages"]} <= contents
-    assert {
-        "# Rules\n\nNo fires before dusk.",
-        "The north bed is shaded.",
-        "north bed, south bed",
-        "Four metres fit twice along the fence.",
-    } <= contents
-    assert any("Use metric units." in content for content in contents)

@@ -1,18 +1,14 @@
 """Codex: rollouts with forks and rollbacks."""
 
-import base64
 import json
 
 import pytest
 from builders import (
-    EXAMPLES,
-    SAMPLES,
     Entry,
     Problem,
     arrange,
     assert_sound,
     claimed_by,
-    entries,
     lines_entry,
     read_as,
     with_junk,
@@ -142,24 +138,6 @@ def test_a_thread_is_a_document_with_its_project_and_git():
     assert [p.model for p in document.passages] == [None, "gpt-x"]
 
 
-def test_the_title_is_the_request_from_the_editor():
-    prompt = (
-        "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n"
-        "## My request for Codex:\nUntangle the yarn\n"
-    )
-    assert only(meta(), ask(prompt)).title == "Untangle the yarn"
-
-
-def test_a_file_without_messages_is_a_problem():
-    documents, problems = read(meta(), event("token_count"), line("world_state", state={}))
-    assert documents == []
-    assert [(p.reason, p.unit) for p in problems] == [
-        ("session without messages", "conversations"),
-        ("event without text of its own", "messages"),
-        ("record type world_state", "messages"),
-    ]
-
-
 # -- authors --------------------------------------------------------------------
 
 
@@ -214,22 +192,6 @@ def test_not_every_user_message_was_written_by_the_user(role, words, expected):
     assert passage.content == words
 
 
-def test_encrypted_reasoning_is_counted_but_not_stored():
-    readable = item(
-        "reasoning",
-        summary=[{"text": "Plan"}],
-        content=[{"text": "Details"}],
-        encrypted_content="gAAA",
-    )
-    document = only(
-        meta(), ask("x"), readable, item("reasoning", summary=[], encrypted_content="gAAA")
-    )
-    assert [p.content for p in document.passages] == ["x", "Plan\n\nDetails"]
-    assert document.passages[1].metadata == {"encrypted_content": True}
-    assert document.metadata["encrypted_items"] == 2
-    assert "gAAA" not in str(document)
-
-
 def test_a_compaction_is_a_summary_and_its_history_is_not_repeated():
     document = only(
         meta(),
@@ -240,34 +202,6 @@ def test_a_compaction_is_a_summary_and_its_history_is_not_repeated():
         ("message", "user", "Warp"),
         ("summary", "system", "So far: warp"),
     ]
-
-
-def test_a_message_from_another_agent_is_context():
-    (message,) = passages(
-        item("agent_message", author="/srv/dyer", recipient="/root", content=[{"text": "Dyed"}])
-    )
-    assert (message.role, message.type, message.author, message.content) == (
-        "user",
-        "context",
-        "/srv/dyer",
-        "Dyed",
-    )
-    assert (
-        passages(line("inter_agent_communication", author="/a", content="Dyed"))[0].content
-        == "Dyed"
-    )
-
-
-def test_images_are_described_but_not_stored():
-    data = base64.b64encode(b"pixels" * 10).decode()
-    content = [
-        {"type": "input_text", "text": "See"},
-        {"type": "input_image", "image_url": f"data:image/png;base64,{data}"},
-    ]
-    (message,) = passages(item("message", role="user", content=content))
-    (image,) = message.attachments
-    assert (image["type"], image["media_type"], image["bytes"]) == ("image", "image/png", 60)
-    assert data not in str(message)
 
 
 # -- tools ---------------------------------------------------------------------
@@ -404,19 +338,6 @@ def test_the_copied_start_of_a_fork_has_its_parents_ids(started):
             assert set(ids(fork)[4:]).isdisjoint(ids(parent))
 
 
-def test_a_sub_agent_that_copies_only_messages_is_recognized():
-    started = event("task_started", turn_id=TURNS[0])
-    tools = [
-        item("function_call", name="f", arguments="{}", call_id="c"),
-        item("function_call_output", call_id="c", output="x"),
-    ]
-    parent = only(meta(), started, ask("Warp"), *tools, answer("Ok"))
-    source = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD}}}
-    child = fork_of(meta(), started, ask("Warp"), answer("Ok"), source=source)
-    assert set(ids(child)) < set(ids(parent))
-    assert child.metadata["parent_thread_id"] == THREAD
-
-
 # -- other files ----------------------------------------------------------------
 
 
@@ -510,53 +431,4 @@ def test_a_file_that_grows_keeps_its_ids(whole, data):
         assert ids(after[0])[: len(document.passages)] == ids(document)
 
 
-@given(
-    st.lists(
-        st.sampled_from([ask("Go"), answer("Ok"), event("thread_rolled_back", num_turns=1)]),
-        max_size=12,
-    )
-)
-def test_a_fork_shares_exactly_what_it_copied(lines):
-    own = (ask("The fork's own question"), answer("Ok"))
-    parents, _ = read(meta(), *lines)
-    shared = ids(parents[0]) if parents else []
-    fork = fork_of(meta(), *lines, own=own, forked_from_id=THREAD)
-    assert ids(fork)[:-2] == shared
-    assert set(ids(fork)[-2:]).isdisjoint(shared)
-
-
 # -- samples -------------------------------------------------------------------
-
-
-def spoken_texts(value: object) -> list[str]:
-    if isinstance(value, list):
-        return [text for inner in value for text in spoken_texts(inner)]
-    if not isinstance(value, dict):
-        return []
-    own = [value[k] for k in ("text", "message") if isinstance(value.get(k), str)]
-    return own + [text for inner in value.values() for text in spoken_texts(inner)]
-
-
-def test_every_text_of_the_samples_is_in_some_passage():
-    folders = (SAMPLES / "codex", EXAMPLES / "codex")
-    files = [entry for folder in folders for entry in entries(folder) if isinstance(entry, Entry)]
-    assert len(files) == 3
-    for file in files:
-        with file.open() as stream:
-            data = stream.read().decode()
-        single = file.name.endswith(".json")
-        lines = (
-            json.loads(data) if single else [json.loads(x) for x in data.splitlines() if x.strip()]
-        )
-        items = list(read_as("codex", file))
-        assert_sound(items)
-        assert not [f for f in items if isinstance(f, Problem) and f.failed]
-        contents = "\n".join(
-            p.content for d in items if isinstance(d, Document) for p in d.passages
-        )
-        for words in spoken_texts(lines):
-            wrapped = words.startswith('{"output"')
-            assert (json.loads(words)["output"] if wrapped else words) in contents, (
-                file.name,
-                words[:80],
-            )

@@ -12,10 +12,9 @@ from builders import chat, message_node
 
 from recollect.errors import InvalidInput, UnknownFormat
 from recollect.importers.registry import (
-    FORMATS_BY_KIND,
     find,
 )
-from recollect.model.receipts import FileReceipt, Problem
+from recollect.model.receipts import Problem
 
 CHAT = [chat({"m1": (None, message_node("hello"))})]
 CARD = {"name": "Zoë", "description": "d", "first_mes": "Salut"}
@@ -68,21 +67,6 @@ def test_generic_files_next_to_conversations_are_skipped(tmp_path: Path) -> None
     }
 
 
-def test_generic_files_without_conversations_are_imported(tmp_path: Path) -> None:
-    path = folder(
-        tmp_path,
-        **{name: content for name, content in MIXED.items() if name != "conversations.json"},
-    )
-    assert formats(path) == {
-        "a.md": "notes",
-        "card.json": "characters",
-        "chat.html": "media",
-        "own.json": "prompts",
-        "prompts.json": "prompts",
-    }
-    assert skip_reasons(path) == {"unknown format": 1}
-
-
 def test_an_empty_file_or_folder_is_called_empty(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormat, match="is an empty folder"):
         formats(tmp_path)
@@ -121,12 +105,3 @@ def test_files_of_another_kind_are_an_error(tmp_path: Path) -> None:
         InvalidInput, match=r"Cannot import as 'music'. Use one of: conversations, notes"
     ):
         list(find(path, "music"))
-
-
-def test_a_receipt_names_its_units() -> None:
-    units = {
-        kind: {FileReceipt("", format_.SOURCE.name).units for format_ in formats}
-        for kind, formats in FORMATS_BY_KIND.items()
-    }
-    assert units.pop("conversations") == {("conversations", "messages")}
-    assert set.union(*units.values()) == {("items", "parts")}

@@ -6,17 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.importers.knowledge.frontmatter import FrontMatter, join, split
-
-WORDS = st.text(
-    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=20
-)
-NUMBERS = st.integers(-(10**17), 10**17) | st.floats(-1e30, 1e30)
-VALUES = st.recursive(
-    WORDS | st.booleans() | st.none() | NUMBERS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
-    max_leaves=10,
-)
+from recollect.importers.knowledge.frontmatter import split
 
 
 def test_yaml_is_split_off_with_the_empty_line_after_it() -> None:
@@ -31,22 +21,6 @@ def test_yaml_is_split_off_with_the_empty_line_after_it() -> None:
 def test_toml_is_read() -> None:
     values, body, *_ = split('+++\ntitle = "A"\ndate = 2024-05-01\ntags = ["b"]\n+++\nText')
     assert (values, body) == ({"title": "A", "date": "2024-05-01", "tags": ["b"]}, "Text")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "---",
-        "---\n",
-        "---\na: b\n",
-        "Text\n---\na: b\n---\n",
-        "---\nHello\n---\nText",
-        "----\na: b\n----\n",
-    ],
-)
-def test_a_horizontal_rule_is_not_front_matter(text: str) -> None:
-    assert split(text) == FrontMatter({}, text)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +43,6 @@ def test_invalid_yaml_is_text_and_a_problem(bad: str) -> None:
     assert parts.problem == "front matter is not valid YAML"
 
 
-def test_invalid_toml_is_text_and_a_problem() -> None:
-    assert split("+++\na = \n+++\nText").problem == "front matter is not valid TOML"
-
-
 @pytest.mark.parametrize(
     "bomb",
     [
@@ -91,11 +61,6 @@ def test_invalid_toml_is_text_and_a_problem() -> None:
 )
 def test_alias_bombs_are_rejected(bomb: str) -> None:
     assert split(f"---\n{bomb}\n---\nText").problem
-
-
-@given(st.dictionaries(WORDS, VALUES, max_size=5), st.text())
-def test_joined_front_matter_is_split_again(values: dict[str, object], body: str) -> None:
-    assert split(join(values, body)) == FrontMatter(values, body)
 
 
 @given(st.text("-+.:[]{}&*!|>'\"#ab1 \n\t?%@`,"))

@@ -6,13 +6,11 @@ import io
 import json
 from pathlib import Path
 
-import pytest
 from builders import (
     FORMATS,
     PASSAGE_TYPES,
     ROLES,
     Entry,
-    Problem,
     arrange,
     detect,
     entries,
@@ -21,11 +19,9 @@ from builders import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-import recollect
 from recollect import Document, Passage
 
 NAME = "session-2026-03-01T10-00-aaaaaaaa.jsonl"
-SAMPLES = Path(__file__).parents[1] / "samples" / "gemini-cli" / "chats"
 
 
 def entry(*lines: object, name: str = NAME, end: str = "\n") -> Entry:
@@ -82,17 +78,6 @@ def test_a_log_becomes_a_conversation() -> None:
     assert conversation.passages[1].metadata["usage"] == {"total": 9}
     assert conversation.updated_at is not None and conversation.updated_at.second == 9
     assert conversation.project == "abc"
-
-
-def test_a_later_line_with_the_same_id_replaces_the_message_in_place() -> None:
-    conversation = document(
-        start(),
-        message_line("m1", "one"),
-        message_line("m2", "half", "gemini"),
-        message_line("m3", "three"),
-        message_line("m2", "half of it and the rest", "gemini"),
-    )
-    assert words(conversation.passages) == ["one", "half of it and the rest", "three"]
 
 
 def test_rewound_messages_stay_as_a_branch() -> None:
@@ -180,32 +165,6 @@ def test_the_older_format_gives_the_same_conversation() -> None:
     assert detect(old) is FORMATS["gemini_cli"]
 
 
-def test_damaged_records_do_not_stop_the_rest() -> None:
-    items = list(
-        read_as(
-            "gemini_cli",
-            entry(
-                start(),
-                7,
-                {"odd": 1},
-                message_line("m1", "one"),
-                message_line("m2", None, "strange"),
-            ),
-        )
-    )
-    assert [words(i.passages) for i in items if isinstance(i, Document)] == [["one"]]
-    assert {i.reason for i in items if isinstance(i, Problem)} == {
-        "line without a record",
-        "record of an unknown type",
-        "message type strange",
-    }
-
-
-def test_a_session_without_messages_is_a_problem() -> None:
-    (problem,) = read_as("gemini_cli", entry(start()))
-    assert isinstance(problem, Problem) and problem.reason == "session without messages"
-
-
 # -- projects ------------------------------------------------------------------
 
 
@@ -255,47 +214,6 @@ def test_sub_agents_name_their_parent_session(tmp_path: Path) -> None:
         "s1",
         "loom",
     )
-
-
-def test_a_resumed_session_in_both_formats_is_one_conversation(
-    tmp_path: Path, library: recollect.Library
-) -> None:
-    chats = tmp_path / "tmp/loom/chats"
-    lay(chats, start(messages=[message_line("m1", "one")]), name="session-a.json")
-    lay(
-        chats,
-        start(lastUpdated="2026-03-01T11:00:00Z"),
-        message_line("m1", "one"),
-        message_line("m2", "two", "gemini"),
-        name="session-a.jsonl",
-    )
-    library.import_path(chats)
-    library.import_path(chats / "session-a.json")
-    assert words(library.conversation("s1").passages) == ["one", "two"]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (
-            "session-2026-01-02T10-00-6e410000.json",
-            ["How much salt for a kilo of flour?", "Twenty grams."],
-        ),
-        (
-            "session-2026-05-06T11-00-6e410000.jsonl",
-            [
-                "Why does my sourdough not rise?",
-                "The kitchen is too cold; find a place at 24 degrees.",
-            ],
-        ),
-    ],
-)
-def test_samples_are_read(name: str, expected: list[str]) -> None:
-    (file,) = [e for e in entries(SAMPLES / name) if isinstance(e, Entry)]
-    assert detect(file) is FORMATS["gemini_cli"]
-    (document,) = [item for item in read_as("gemini_cli", file) if isinstance(item, Document)]
-    messages = [p.content for p in arrange(document).canonical if p.type == "message"]
-    assert messages == expected
 
 
 # -- properties ----------------------------------------------------------------

@@ -9,14 +9,11 @@ from typing import Any
 
 import pytest
 from builders import (
-    LIMITS,
-    Problem,
     accepted_by,
     claimed_by,
     entry,
     frontmatter,
     only,
-    problems,
     read_as,
     text_of,
 )
@@ -50,11 +47,6 @@ def test_markdown_and_plain_text_are_notes(name: str) -> None:
 @pytest.mark.parametrize("name", [".hidden/a.md", "b/.git/c.md", ".d.md", "e.pdf", "f.json", "g"])
 def test_hidden_files_and_other_formats_are_not_notes(name: str) -> None:
     assert not claimed_by("notes", entry("x", name))
-
-
-def test_a_file_without_a_suffix_is_a_note_on_request() -> None:
-    assert accepted_by("notes", entry("A thought", "thought"))
-    assert not accepted_by("notes", entry(bytes(range(256)), "program"))
 
 
 # -- documents -------------------------------------------------------------
@@ -91,14 +83,6 @@ def test_the_title_comes_from_the_front_matter_the_heading_or_the_file_name(
     content: str, title: str
 ) -> None:
     assert read(content).title == title
-
-
-def test_invalid_front_matter_is_imported_as_text() -> None:
-    text = "---\ntags: [a\n---\nText"
-    items = list(read_as("notes", entry(text, "a.md")))
-    assert [p.failed for p in problems(items)] == [False]
-    assert problems(items)[0].reason == "front matter is not valid YAML; it is imported as text"
-    assert text_of(only(items).passages) == text
 
 
 # -- times -----------------------------------------------------------------
@@ -146,22 +130,6 @@ def test_tags_in_the_text_are_found(text: str, expected: list[str]) -> None:
     assert tags(text) == expected
 
 
-def test_links_are_the_names_of_their_targets() -> None:
-    text = (
-        "[[A]] [[b/C|shown]] [[D#part]] ![[E.png]] [[F^block]] | [[G\\|shown]] | "
-        "[[#here]] `[[code]]` [[A]] [[]]"
-    )
-    assert read(text).metadata["links"] == ["A", "b/C", "D", "E.png", "F", "G"]
-
-
-def test_an_org_file_has_its_own_title_and_tags() -> None:
-    note = read(
-        "#+TITLE: Beans\n#+FILETAGS: :garden:food:\n#+DATE: <2024-01-02 Tue>\nText", "a.org"
-    )
-    assert (note.title, note.metadata["tags"]) == ("Beans", ["garden", "food"])
-    assert note.created_at == datetime(2024, 1, 2, tzinfo=UTC)
-
-
 # -- encodings and sizes ---------------------------------------------------
 
 
@@ -181,26 +149,10 @@ def test_unicode_is_read_with_any_line_endings(data: bytes) -> None:
     assert "encoding" not in note.metadata
 
 
-def test_a_binary_or_oversized_file_is_a_problem() -> None:
-    noise = bytes(range(256)) * 10
-    assert list(read_as("notes", entry(noise, "a.md"))) == [
-        Problem("not a text file", "a.md", True, "conversations")
-    ]
-    long = replace(entry("x", "a.md"), size=LIMITS.note_bytes + 1)
-    assert [p.reason for p in problems(read_as("notes", long))] == ["larger than 16,000,000 bytes"]
-    liar = replace(entry(b"x" * (LIMITS.note_bytes + 1), "a.md"), size=1)
-    assert [p.reason for p in problems(read_as("notes", liar))] == ["larger than 16,000,000 bytes"]
-
-
 @given(st.binary() | st.text().map(str.encode), st.sampled_from([".md", ".txt", ".org", ".rst"]))
 def test_no_file_raises(data: bytes, ending: str) -> None:
     accepted_by("notes", entry(data, f"a{ending}"))
     assert list(read_as("notes", entry(data, f"a{ending}")))
-
-
-@given(st.text("#[]|`~ ab\n/-_1(){}\\^!", max_size=200))
-def test_the_text_is_never_changed(text: str) -> None:
-    assert text_of(read(text).passages) == text
 
 
 def test_an_exported_note_is_the_same_when_imported() -> None:

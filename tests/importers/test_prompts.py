@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,17 +14,12 @@ from builders import (
     documents,
     entry,
     fields_of,
-    frontmatter,
-    mutate,
     only,
     problems,
     read_as,
-    values,
 )
 from hypothesis import given
 from hypothesis import strategies as st
-
-from recollect import Document
 
 OWN = {
     "name": "Summary",
@@ -106,21 +98,6 @@ def test_ambiguous_files_are_not_claimed(content: Any, name: str) -> None:
 
 
 # -- JSON ------------------------------------------------------------------
-
-
-def test_a_prompt_is_identified_by_its_name_and_has_its_fields() -> None:
-    file = replace(entry(OWN, "a.json"), modified=(2024, 1, 2, 3, 4, 5))
-    prompt = only(read_as("prompts", file))
-    assert (prompt.source, prompt.source_id, prompt.id, prompt.kind) == (
-        "prompts",
-        "Summary",
-        "Summary",
-        "prompt",
-    )
-    assert prompt.metadata == {"tags": ["writing", "short"], "author": "Ann", "file": "a.json"}
-    assert prompt.title == "Summary"
-    assert prompt.created_at == prompt.updated_at == datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert fields_of(prompt.passages) == FIELDS
 
 
 @pytest.mark.parametrize(
@@ -204,17 +181,6 @@ def test_a_second_prompt_of_the_same_name_gets_a_number() -> None:
 # -- Markdown --------------------------------------------------------------
 
 
-def test_the_body_is_the_user_prompt() -> None:
-    front_matter = {key: value for key, value in OWN.items() if key != "user_prompt"}
-    assert fields(frontmatter.join(front_matter, OWN["user_prompt"]), "a.md") == FIELDS
-
-
-def test_invalid_front_matter_is_part_of_the_prompt() -> None:
-    items = list(read_as("prompts", entry("---\na: [\n---\nText", "a.prompt.md")))
-    assert problems(items)[0].reason == "front matter is not valid YAML; it is imported as text"
-    assert fields_of(only(items).passages)["user_prompt"] == "---\na: [\n---\nText"
-
-
 # -- tables ----------------------------------------------------------------
 
 
@@ -239,29 +205,7 @@ def test_tables_are_read_with_any_delimiter(delimiter: str) -> None:
     assert second.title == "B"
 
 
-def test_an_unclosed_field_does_not_exhaust_memory() -> None:
-    text = 'act,prompt\nA,B\nC,"' + "x" * 5_000_000
-    items = list(read_as("prompts", entry(text, "a.csv")))
-    assert [d.title for d in documents(items)] == ["A"]
-    assert [p.reason for p in problems(items)] == ["the rest of the table is damaged"]
-
-
 # -- properties -----------------------------------------------------------
-
-
-@pytest.mark.full  # tests/fuzz tries some on every run
-@given(values, st.lists(st.integers(0, 20), max_size=4))
-def test_no_json_raises(value: Any, path: list[int]) -> None:
-    for content in (
-        value,
-        [value],
-        {"prompts": value},
-        mutate({"prompts": [OWN, {"name": "M", "messages": MESSAGES}]}, path, value),
-    ):
-        file = entry(json.dumps(content), "prompts.json")
-        claimed_by("prompts", file)
-        for item in read_as("prompts", file):
-            assert isinstance(item, (Document, Problem))
 
 
 @given(st.binary(), st.sampled_from(["a.csv", "a.md", "a.prompt.md", "a.txt", "prompts.jsonl"]))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from builders import Problem, cues_of, seconds_at, write
-from mediafiles import one, problem, read, text, write_zip
+from mediafiles import one, read, text
 
 from recollect import Document
 
@@ -47,15 +47,6 @@ def test_a_transcript_alone_is_a_video_with_times(tmp_path: Path) -> None:
     assert write(cues_of(item.passages), "srt") == SRT + "\n"
 
 
-def test_subtitles_in_an_old_encoding_are_read(tmp_path: Path) -> None:
-    (tmp_path / "a.srt").write_bytes(
-        SRT.replace("Owls fly.", "宇宙守护神 保护我们远离邪恶").encode("gb2312")
-    )
-    item = one(tmp_path / "a.srt")
-    assert text(item).startswith("宇宙守护神 保护我们远离邪恶")
-    assert item.metadata["encoding"] == "gb18030"
-
-
 @pytest.mark.parametrize(
     "record",
     [
@@ -69,14 +60,6 @@ def test_subtitles_in_an_old_encoding_are_read(tmp_path: Path) -> None:
 def test_json_transcripts_are_recognized_by_their_keys(tmp_path: Path, record: object) -> None:
     (tmp_path / "a.json").write_text(json.dumps(record))
     assert text(one(tmp_path / "a.json")).strip() == "Owls fly."
-
-
-@pytest.mark.parametrize(
-    "record", [{"text": "a"}, {"events": []}, [{"role": "user", "content": "a"}], {"start": 1}]
-)
-def test_other_json_is_not_claimed(tmp_path: Path, record: object) -> None:
-    (tmp_path / "a.json").write_text(json.dumps(record))
-    assert problem(tmp_path / "a.json") == "not claimed"
 
 
 # -- recordings --------------------------------------------------------------
@@ -133,23 +116,3 @@ def test_the_description_of_a_downloader_is_read(tmp_path: Path) -> None:
         "language": "en",
         "file": "Owls [x1].webm",
     }
-
-
-def test_a_recording_without_a_transcript_is_a_problem_with_advice(tmp_path: Path) -> None:
-    reason = problem(silence(tmp_path / "talk.wav"))
-    assert ".srt" in reason
-
-
-def test_a_recording_in_an_archive_finds_its_transcript(tmp_path: Path) -> None:
-    data = silence(tmp_path / "a.wav").read_bytes()
-    path = write_zip(
-        tmp_path / "all.zip",
-        {"x/talk.wav": data, "x/talk.srt": SRT, "y/talk.srt": SRT.replace("Owls", "Tits")},
-    )
-    items = [item for item in read(path) if isinstance(item, Document)]
-    assert [(item.id, text(item)[:9]) for item in items] == [
-        ("all/x/talk", "Owls fly."),
-        ("all/x/talk", "Owls fly."),
-        ("all/y/talk", "Tits fly."),
-    ]
-    assert items[0].metadata["duration"] == 2.0

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
 
 import pytest
 
 from recollect.importers.registry import FORMATS
 from recollect.model.sources import (
-    CODEX,
-    GEMINI_CLI,
     SOURCES,
-    WATCHED,
     Source,
-    find_source,
-    source_label,
 )
 
 
@@ -35,22 +29,3 @@ def test_a_source_of_conversations_has_all_that_the_interfaces_show(source: Sour
     link = source.open_url or source.resume_command
     assert link.count("{}") == bool(link)
     assert bool(source.resume_command) == bool(source.transcripts)
-
-
-def test_names_are_written_one_way_and_found_in_any() -> None:
-    for name, source in SOURCES.items():
-        assert re.fullmatch(r"[a-z][a-z-]*", name)
-        assert find_source(name.upper().replace("-", "_")) is source
-        assert source_label(name) == source.label
-    assert find_source("somewhere else") is None
-    assert source_label("somewhere else") == "somewhere else"
-
-
-def test_transcripts_are_known_by_their_path() -> None:
-    assert WATCHED == ("claude-code", "codex", "gemini-cli")
-    codex, gemini = CODEX.transcripts, GEMINI_CLI.transcripts
-    assert codex is not None and gemini is not None
-    assert codex.includes(PurePath("2026/04/rollout-x.jsonl"))
-    assert not codex.includes(PurePath("2026/04/history.jsonl"))
-    assert gemini.includes(PurePath("project/chats/session-1.json"))
-    assert not gemini.includes(PurePath("project/logs.json"))
