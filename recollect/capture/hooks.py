@@ -47,6 +47,8 @@ def main(arguments: list[str]) -> int | None:
         if event == "import":
             from recollect.capture.drain import import_queue
 
+            if hasattr(os, "nice"):
+                os.nice(10)
             import_queue(inbox(), log)
         else:
             handle(event)
@@ -100,7 +102,14 @@ def handle(event: str) -> None:
 
 
 def start_session(details: dict[str, Any]) -> None:
-    tokens = digest_tokens()
+    from recollect.errors import InvalidInput
+    from recollect.settings import DIGEST_TOKENS
+
+    try:
+        tokens = DIGEST_TOKENS.get()
+    except InvalidInput as error:
+        log(str(error))
+        tokens = DIGEST_TOKENS.default
     if tokens > 0:
         with time_limit(DIGEST_SECONDS):
             text = digest(details, tokens)
@@ -112,32 +121,22 @@ def start_session(details: dict[str, Any]) -> None:
         start_import()
 
 
-def digest_tokens() -> int:
-    from recollect.errors import InvalidInput
-    from recollect.settings import DIGEST_TOKENS
-
-    try:
-        return DIGEST_TOKENS.get()
-    except InvalidInput as error:
-        log(str(error))
-        return DIGEST_TOKENS.default
-
-
 def digest(details: dict[str, Any], tokens: int) -> str:
     from recollect.model.documents import Document
     from recollect.places import open_existing
     from recollect.transfer.exclusion import configured_exclusion
 
     # A session belongs to the folder it started in; the agent may have moved since.
-    folders = [details.get("cwd"), os.environ.get("CLAUDE_PROJECT_DIR")]
-    projects = list(
-        dict.fromkeys(folder for folder in folders if isinstance(folder, str) and folder)
-    )
+    folders = dict.fromkeys((details.get("cwd"), os.environ.get("CLAUDE_PROJECT_DIR")))
     exclusion = configured_exclusion()
-    projects = [p for p in projects if not exclusion.reason(Document("", p, project=p))]
-    if not projects:
-        return ""
-    library = open_existing(background=False)
+    projects = [
+        folder
+        for folder in folders
+        if isinstance(folder, str)
+        and folder
+        and not exclusion.reason(Document("", folder, project=folder))
+    ]
+    library = open_existing(background=False) if projects else None
     if library is None:
         return ""
     # A session that is being resumed is in the model's context already.
@@ -194,35 +193,23 @@ def start_import() -> None:
         pass  # the new process takes the lock itself
     if not is_free:
         return
-    # -P: never load modules from the folder that the session works in.
-    command = [sys.executable, "-P", "-m", "recollect", "hook", "import"]
-    if sys.platform == "win32":
-        import subprocess
+    import subprocess
 
+    # It outlives the agent, which ends its child processes and waits until its pipes are closed.
+    null = subprocess.DEVNULL
+    options: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
         flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-        null = subprocess.DEVNULL
-        subprocess.Popen(  # noqa: S603
-            command,
-            stdin=null,
-            stdout=null,
-            stderr=null,
-            cwd=queue.folder,
-            creationflags=flags,
-            close_fds=True,
-        )
-        return
-    if os.fork():
-        return
-    try:
-        os.setsid()  # outlive the agent, which ends its child processes
-        os.nice(10)
-        os.chdir(queue.folder)
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)  # the agent waits until its pipes are closed
-        os.execv(command[0], command)  # noqa: S606
-    finally:
-        os._exit(1)
+        options = {"creationflags": flags}
+    subprocess.Popen(
+        # -P: never load modules from the folder that the session works in.
+        [sys.executable, "-P", "-m", "recollect", "hook", "import"],
+        stdin=null,
+        stdout=null,
+        stderr=null,
+        cwd=queue.folder,
+        **options,
+    )
 
 
 # -- log ----------------------------------------------------------------

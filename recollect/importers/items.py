@@ -184,60 +184,42 @@ def page_at(passage: Passage, offset: int) -> int | None:
 
 
 def drop_invalid_metadata(document: Document) -> Document:
-    """The document without invalid positions, times and cards.
-
-    For documents that somebody else may have written.
-    """
+    """The document without invalid positions, times and cards, which others may have written."""
     metadata = dict(document.metadata)
     if not isinstance(metadata.get("card", {}), Mapping):
         del metadata["card"]
     passages = []
     for passage in document.passages:
-        valid = {
-            name: value
-            for name, value in passage.metadata.items()
-            if name not in _VALIDATORS or _VALIDATORS[name](value, len(passage.content))
-        }
+        length = len(passage.content)
+        valid = {n: v for n, v in passage.metadata.items() if is_valid(n, v, length)}
         passages.append(passage._replace(metadata=valid))
     return replace(document, metadata=metadata, passages=tuple(passages))
 
 
-def are_breaks(value: Json, length: int) -> bool:
-    is_list = isinstance(value, list) and all(map(is_position, value))
-    return is_list and bool(value == sorted(value))
-
-
-def are_times(value: Json, length: int) -> bool:
-    """Whether these are times as `with_cues` writes them, in order."""
-    if not isinstance(value, list) or not all(is_time(time, length) for time in value):
+def is_valid(name: str, value: Json, length: int) -> bool:
+    """Whether metadata of a chunk of this length is as `with_text` and `with_cues` write it."""
+    if name in ("start", "end", "page"):
+        return is_position(value)
+    if name not in ("page_breaks", "cues"):
+        return True
+    if not isinstance(value, list):
+        return False
+    if name == "page_breaks":
+        return all(map(is_position, value)) and bool(value == sorted(value))
+    if not all(isinstance(time, list) and len(time) in (3, 4) for time in value):
         return False
     positions = [time[0] for time in value]
-    return positions == sorted(positions)
-
-
-def is_time(value: Json, length: int) -> bool:
-    if not isinstance(value, list) or len(value) not in (3, 4):
-        return False
-    position, start, end, *speakers = value
     return (
-        is_position(position)
-        and position <= length
-        and is_seconds(start)
-        and is_seconds(end)
-        and all(isinstance(speaker, str) for speaker in speakers)
+        all(is_position(position) and position <= length for position in positions)
+        and positions == sorted(positions)
+        and all(is_seconds(time[1]) and is_seconds(time[2]) for time in value)
+        and all(isinstance(speaker, str) for time in value for speaker in time[3:])
     )
 
 
 def is_seconds(value: Json) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e9
+    return type(value) in (int, float) and 0 <= value < 1e9
 
 
-def is_position(value: Json, length: int = 0) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
-
-
-_VALIDATORS = {
-    **dict.fromkeys(("start", "end", "page"), is_position),
-    "page_breaks": are_breaks,
-    "cues": are_times,
-}
+def is_position(value: Json) -> bool:
+    return type(value) is int and 0 <= value < 1 << 53

@@ -101,10 +101,17 @@ def find(
         raise UnknownFormat(nothing_to_import(path, kind, reasons))
     candidates.sort(key=lambda candidate: (candidate[0].modified, candidate[0].name))
     has_conversations = any(format_ in CONVERSATION_FORMATS for _, format_ in candidates)
-    if has_conversations and kind is None:
-        yield from without_generic(candidates, path)
-    else:
-        yield from candidates
+    skipped: Counter[str] = Counter()
+    for entry, format_ in candidates:
+        # Exports of conversations often contain such files, which the user did not write.
+        is_guess = format_ in _GENERIC or (format_ is prompts and prompts.is_guess(entry))
+        if has_conversations and kind is None and is_guess:
+            skipped[format_.SOURCE.name] += 1
+        else:
+            yield entry, format_
+    for name, count in skipped.items():
+        reason = f"{name} next to conversations are skipped; import them with --as {name}"
+        yield Problem(reason, where=str(path), unit="files", count=count)
     if unknown:
         reason = "contains no conversations" if has_conversations else "unknown format"
         yield Problem(reason, where=str(path), unit="files", count=unknown)
@@ -122,22 +129,6 @@ def find_conversations(
         if format_ is not None:
             yield entry, format_
             return
-
-
-def without_generic(
-    candidates: list[tuple[Entry, Format]], path: Path
-) -> Iterator[tuple[Entry, Format] | Problem]:
-    """The candidates that are not generic, and a Problem for each format that was skipped."""
-    skipped: Counter[str] = Counter()
-    for entry, format_ in candidates:
-        # Exports of conversations often contain such files, which the user did not write.
-        if format_ in _GENERIC or (format_ is prompts and prompts.is_guess(entry)):
-            skipped[format_.SOURCE.name] += 1
-        else:
-            yield entry, format_
-    for name, count in skipped.items():
-        reason = f"{name} next to conversations are skipped; import them with --as {name}"
-        yield Problem(reason, where=str(path), unit="files", count=count)
 
 
 def choose_format(entry: Entry, kind: str | None) -> Format | None:

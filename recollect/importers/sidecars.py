@@ -7,8 +7,8 @@ that a downloader wrote (talk.info.json). A picture has its text (photo.txt, pho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from recollect.importers.documents import images
 from recollect.importers.entries import UNREADABLE, Entry
@@ -95,59 +95,32 @@ def first_neighbour(entry: Entry, names: Iterable[str]) -> Entry | None:
 
 def transcript_of(recording: Entry) -> Entry | None:
     """The best transcript of a recording: without a language in its name, or else English."""
-    folder = index(recording.neighbours)
-    name = recording.basename.lower()
-    if name not in folder.best:
-        ranked = sorted(ranked_transcripts(recording, folder), key=lambda rank: rank[0])
-        folder.best[name] = ranked[0][1] if ranked else None
-    return folder.best[name]
-
-
-def ranked_transcripts(
-    recording: Entry, folder: _Folder
-) -> Iterator[tuple[tuple[bool, bool, int, str], Entry]]:
     full_name = recording.basename.lower()
     names = (split(full_name)[0], full_name)
-    candidates = dict.fromkeys(name for stem in names for name in folder.by_stem.get(stem, ()))
-    for name in candidates:
+    candidates = by_stem(tuple(recording.neighbours))
+    ranked: list[tuple[tuple[bool, bool, int, str], Entry]] = []
+    for name in dict.fromkeys(name for stem in names for name in candidates.get(stem, ())):
         entry = recording.neighbours[name]
         stem, suffix = split(name)
         language = split_language(stem)[1]
         if name == full_name or (suffix == ".json" and not is_transcript(entry)):
             continue
-        is_translation = stem not in names
         is_english = language == "en" or language.startswith("en-")
-        yield (is_translation, not is_english, TRANSCRIPTS.index(suffix), name), entry
+        rank = (stem not in names, not is_english, TRANSCRIPTS.index(suffix), name)
+        ranked.append((rank, entry))
+    return min(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    """The files of a folder that may be transcripts."""
-
-    files: Mapping[str, Entry]
-    by_stem: Mapping[str, list[str]]
-    """Their names, by their stem with and without language."""
-    best: dict[str, Entry | None] = field(default_factory=dict)
-    """The best transcript of each recording, once it was asked for."""
-
-
-_latest_folder = _Folder({}, {})
-"""Files are read folder by folder, so one is enough."""
-
-
-def index(files: Mapping[str, Entry]) -> _Folder:
-    global _latest_folder
-    folder = _latest_folder
-    if folder.files is files:
-        return folder
-    by_stem: dict[str, list[str]] = {}
-    for name in files:
+@lru_cache(maxsize=1)  # files are read folder by folder
+def by_stem(names: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """The files that may be transcripts, by their stem with and without language."""
+    files: dict[str, list[str]] = {}
+    for name in names:
         stem, suffix = split(name)
         if suffix in TRANSCRIPTS:
             for key in dict.fromkeys((stem, split_language(stem)[0])):
-                by_stem.setdefault(key, []).append(name)
-    folder = _latest_folder = _Folder(files, by_stem)
-    return folder
+                files.setdefault(key, []).append(name)
+    return files
 
 
 def text_of(picture: Entry) -> Entry | None:
