@@ -72,9 +72,9 @@ class Filter:
     def __post_init__(self) -> None:
         for name in _NAME_FIELDS:
             values = getattr(self, name)
-            if values != ():
-                parse = parse_kinds if name == "kinds" else parse_names
-                object.__setattr__(self, name, parse(values, name))
+            if type(values) is not tuple or not all(isinstance(each, str) for each in values):
+                object.__setattr__(self, name, parse_names(values, name))
+        parse_kinds(self.kinds)
         for name in ("after", "before"):
             moment = parse_moment(getattr(self, name), name, end=name == "before")
             object.__setattr__(self, name, moment)
