@@ -138,11 +138,6 @@ add("zip overlap", "a.zip", overlapping_zip)
 add("zip lying size", "a.zip", lying_zip)
 add("zip of 100,000 entries", "a.zip", lambda: many_entries_zip(100_000))
 add("zip of 1,000,000 entries", "a.zip", lambda: many_entries_zip(1_000_000))
-add(
-    "zip of 5,000 notes",
-    "a.zip",
-    lambda: zipped({f"{n}.md": "x" for n in range(5_000)}, zipfile.ZIP_STORED),
-)
 for _name in (
     "../PWNED.md",
     "/tmp/PWNED.md",
@@ -157,18 +152,10 @@ for _name in (
 ):
     add(f"zip entry {ascii(_name)[:30]}", "a.zip", lambda n=_name: zipped({n: "x", "b.md": "x"}))
 add("zip symlink", "a.zip", symlink_zip)
-add("zip names that differ in case", "a.zip", lambda: zipped({"a.md": "x", "A.md": "y"}))
 add("zip encrypted", "a.zip", lambda: encrypted_zip(1))
-add("zip strongly encrypted", "a.zip", lambda: encrypted_zip(0x41))
-add("zip patched data", "a.zip", lambda: encrypted_zip(0x20))
 add("zip nested", "a.zip", lambda: nested_zip(20))
 add("zip bzip2 bomb", "a.zip", lambda: zipped({"a.md": b"0" * 50_000_000}, zipfile.ZIP_BZIP2))
 add("zip lzma bomb", "a.zip", lambda: zipped({"a.md": b"0" * 50_000_000}, zipfile.ZIP_LZMA))
-add(
-    "zip unknown compression",
-    "a.zip",
-    lambda: replaced(zipped(NOTES_ZIP), b"\x08\x00", b"\x63\x00"),
-)
 add(
     "zip wrong checksum",
     "a.zip",
@@ -178,13 +165,9 @@ add(
 )
 for _cut in (1, 4, 20, 30, 60, 100, 150):
     add(f"zip cut at {_cut}", "a.zip", lambda n=_cut: zipped(NOTES_ZIP)[:n])
-add("zip without end", "a.zip", lambda: zipped(NOTES_ZIP)[:-10])
 add("zip with huge comment", "a.zip", lambda: zipped(NOTES_ZIP)[:-2] + b"\xff\xff" + b"x" * 65_535)
 add("zip of wrong offsets", "a.zip", lambda: zipped(NOTES_ZIP)[:-6] + b"\xff\xff\xff\x7f\0\0")
-add("zip empty", "a.zip", b"PK\x05\x06" + bytes(18))
 add("zip empty file", "a.zip", b"")
-add("zip that is text", "a.zip", "no archive")
-add("zip with junk before it", "a.zip", lambda: b"#!/bin/sh\n" + zipped(NOTES_ZIP))
 add("zip of a zip header", "a.zip", b"PK\x03\x04" * 10_000)
 
 # -- JSON --------------------------------------------------------------------
@@ -359,7 +342,6 @@ add_json(
     tree({f"n{n}": f"n{n - 1}" if n else None for n in range(5_000)}),
 )
 add_json("chatgpt cycle", "conversations.json", tree({"a": "b", "b": "c", "c": "a"}))
-add_json("chatgpt own parent", "conversations.json", tree({"a": "a"}))
 add_json("chatgpt dangling", "conversations.json", tree({"a": "gone", "b": "a"}, current_node="z"))
 add_json(
     "chatgpt 5,000 cycles",
@@ -372,35 +354,7 @@ add_json(
     tree({"root": None, **{f"n{n}": "root" for n in range(10_000)}}),
 )
 add_json("chatgpt same id", "conversations.json", [CHATGPT] * 100)
-add_json("chatgpt single object", "conversations.json", CHATGPT)
 add_json("chatgpt list as mapping", "conversations.json", [{**CHATGPT, "mapping": [MESSAGE]}])
-add_json(
-    "chatgpt children in a cycle",
-    "conversations.json",
-    [
-        {
-            **CHATGPT,
-            "mapping": {
-                "a": {"children": ["b"], "message": MESSAGE},
-                "b": {"children": ["a"], "message": MESSAGE},
-            },
-        }
-    ],
-)
-add_json(
-    "claude cycle",
-    "conversations.json",
-    [
-        {
-            **CLAUDE,
-            "chat_messages": [
-                {"uuid": "a", "parent_message_uuid": "b", "sender": "human", "text": ""},
-                {"uuid": "b", "parent_message_uuid": "a", "sender": "human", "text": ""},
-                {"uuid": "c", "parent_message_uuid": "b", "sender": "human", "text": "hello"},
-            ],
-        }
-    ],
-)
 CODE_FILE = FORMATS["claude code"][0]
 
 
@@ -422,7 +376,6 @@ add(
 )
 add("jsonl 100,000 empty lines", CODE_FILE, lines(CODE) + b"\n" * 100_000)
 add("jsonl 50,000 bad lines", CODE_FILE, lines(CODE) + b"{\n" * 50_000)
-add("jsonl carriage returns", CODE_FILE, lines(CODE).replace(b"\n", b"\r") * 10)
 add(
     "claude code cycle",
     CODE_FILE,
@@ -434,11 +387,6 @@ add(
     lambda: lines(
         *({**CODE, "uuid": f"u{n}", "isSidechain": True, "agentId": f"a{n}"} for n in range(5_000))
     ),
-)
-add(
-    "claude code path as agent",
-    CODE_FILE,
-    lines({**CODE, "isSidechain": True, "agentId": "../../PWNED"}, {**CODE, "cwd": "/etc"}),
 )
 add(
     "gemini rewinds",
@@ -577,25 +525,6 @@ add(
         f'<!DOCTYPE x [<!ENTITY f SYSTEM "http://{BEACON}/">]>',
     ),
 )
-add(
-    "docx external file",
-    "a.docx",
-    lambda: docx(
-        "<w:p><w:r><w:t>&f;x</w:t></w:r></w:p>",
-        '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]>',
-    ),
-)
-add(
-    "docx external relation",
-    "a.docx",
-    lambda: docx(
-        TEXT,
-        **{
-            "word/_rels/d.xml.rels": '<R><Relationship Id="s" Type="x/styles" TargetMode="External"'
-            f' Target="http://{BEACON}/"/></R>',
-        },
-    ),
-)
 add("docx deep", "a.docx", lambda: docx("<w:p>" * 50_000))
 add(
     "docx attributes",
@@ -611,15 +540,11 @@ add(
     ),
 )
 add("docx bomb", "a.docx", lambda: docx(" " * 50_000_000))
-add("docx cut", "a.docx", lambda: docx(TEXT * 100)[:300])
-add("docx unclosed XML", "a.docx", lambda: docx(TEXT)[:0] + docx("<w:p><w:r><w:t>text"))
 add(
     "docx traversal",
     "a.docx",
     lambda: zipped({"_rels/.rels": RELATIONS.format("../../../../etc/passwd"), "word/d.xml": "x"}),
 )
-add("docx own relation", "a.docx", lambda: zipped({"_rels/.rels": RELATIONS.format("_rels/.rels")}))
-add("docx that is a PDF", "a.docx", b"%PDF-1.4")
 add(
     "docx lzma",
     "a.docx",
@@ -649,15 +574,7 @@ def pptx(slides: int) -> bytes:
 
 
 add("pptx one slide 20,000 times", "a.pptx", lambda: pptx(20_000))
-add("pptx missing slides", "a.pptx", lambda: pptx(10).replace(b"s.xml", b"t.xml"))
 ODT = '<o:d xmlns:o="o" xmlns:t="t"><o:body>{}</o:body></o:d>'
-add(
-    "odt nested lists",
-    "a.odt",
-    lambda: zipped(
-        {"content.xml": ODT.format("<t:list><t:list-item>" * 120 + "<t:p>x</t:p>" * 20_000)}
-    ),
-)
 add("odt deep", "a.odt", lambda: zipped({"content.xml": ODT.format("<t:p>" * 100_000)}))
 add(
     "odt huge level",
@@ -670,7 +587,6 @@ add(
         }
     ),
 )
-add("odt entity bomb", "a.odt", lambda: zipped({"content.xml": entity_bomb() + ODT.format("&j;")}))
 
 
 def epub(chapter: str, items: int = 1, container: str = "p.opf") -> bytes:
@@ -690,29 +606,6 @@ def epub(chapter: str, items: int = 1, container: str = "p.opf") -> bytes:
 
 add("epub one chapter 20,000 times", "a.epub", lambda: epub("<p>text</p>" * 100, 20_000))
 add("epub traversal", "a.epub", lambda: epub("<p>x</p>", container="../../../etc/passwd"))
-add(
-    "epub attributes",
-    "a.epub",
-    lambda: epub("<p " + " ".join(f"a{n}=1" for n in range(50_000)) + ">x</p>"),
-)
-add("epub own container", "a.epub", lambda: epub("x", container="META-INF/container.xml"))
-add(
-    "epub nested title",
-    "a.epub",
-    lambda: zipped(
-        {
-            "META-INF/container.xml": '<c><rootfile full-path="p.opf"/></c>',
-            "p.opf": "<p><metadata>"
-            + "<title>" * 200
-            + "x" * 100_000
-            + "</title>" * 200
-            + "</metadata>"
-            '<manifest><item id="i" href="c.html" media-type="text/html"/></manifest>'
-            '<spine><itemref idref="i"/></spine></p>',
-            "c.html": "<p>x</p>",
-        }
-    ),
-)
 for _name, _text in {
     "groups": "{" * 200_000,
     "escapes": "\\'" * 100_000,
@@ -812,17 +705,6 @@ def text_bomb(size: int) -> bytes:
 
 CARD_BASE64 = base64.b64encode(json.dumps(CARD).encode())
 add("png text bomb", "a.png", lambda: png((b"zTXt", b"Comment\0\0" + text_bomb(100_000_000))))
-add(
-    "png many text bombs",
-    "a.png",
-    lambda: png(*[(b"zTXt", b"Comment\0\0" + text_bomb(900_000))] * 300),
-)
-add(
-    "png international text bomb",
-    "a.png",
-    lambda: png((b"iTXt", b"XML:com.adobe.xmp\0\1\0\0\0" + text_bomb(50_000_000))),
-)
-add("png colour profile bomb", "a.png", lambda: png((b"iCCP", b"x\0\0" + text_bomb(50_000_000))))
 add("png huge size", "a.png", lambda: png(size=(2**31 - 1, 2**31 - 1)))
 add("png large size", "a.png", lambda: png(size=(60_000, 60_000)))
 add("png without data", "a.png", png()[:20])
@@ -835,24 +717,7 @@ add(
         *[(b"zTXt", b"chara\0\0" + text_bomb(15_000_000))] * 50, (b"tEXt", b"chara\0" + CARD_BASE64)
     ),
 )
-add(
-    "card in iTXt bomb", "a.png", lambda: png((b"iTXt", b"ccv3\0\1\0\0\0" + text_bomb(100_000_000)))
-)
-add(
-    "card after bombs in iTXt",
-    "a.png",
-    lambda: png(
-        *[(b"iTXt", b"ccv3\0\1\0\0\0" + text_bomb(60_000_000))] * 20,
-        (b"tEXt", b"chara\0" + CARD_BASE64),
-    ),
-)
-add(
-    "card of deep JSON",
-    "a.png",
-    lambda: png((b"tEXt", b"chara\0" + base64.b64encode(b"[" * 300_000))),
-)
 add("card not in base64", "a.png", lambda: png((b"tEXt", b"chara\0" + b"\xff" * 1_000)))
-add("card as list", "a.png", lambda: png((b"tEXt", b"chara\0W10=")))
 add(
     "card with 10,000 chunks",
     "a.png",
@@ -862,45 +727,6 @@ add(
     ),
 )
 add("charx bomb", "a.charx", lambda: zipped({"card.json": " " * 50_000_000}))
-add(
-    "charx traversal",
-    "a.charx",
-    lambda: zipped(
-        {
-            "card.json": json.dumps(
-                {
-                    **CARD,
-                    "data": {
-                        **CARD["data"],
-                        "assets": [  # type: ignore[dict-item]
-                            {"type": "icon", "uri": "embeded://../../PWNED.png"}
-                        ],
-                    },
-                }
-            )
-        }
-    ),
-)
-add(
-    "charx assets",
-    "a.charx",
-    lambda: zipped(
-        {
-            "card.json": json.dumps(
-                {
-                    **CARD,
-                    "data": {
-                        **CARD["data"],
-                        "assets": [  # type: ignore[dict-item]
-                            {"type": "icon", "uri": f"embeded://{n}.png"} for n in range(20_000)
-                        ],
-                    },
-                }
-            )
-        }
-    ),
-)
-add("charx lzma", "a.charx", lambda: zipped({"card.json": "{}"}, zipfile.ZIP_LZMA))
 add("jpeg of comments", "a.jpg", b"\xff\xd8" + b"\xff\xfe\0\5abc" * 50_000)
 add(
     "jpeg EXIF cycle",
@@ -909,17 +735,9 @@ add(
     b"\1\0\0\0\x08\0\0\0\0\0\0\0\xff\xd9",
 )
 add("jpeg huge", "a.jpg", b"\xff\xd8\xff\xc0\0\x0b\x08\xff\xff\xff\xff\1\1\x11\0\xff\xd9")
-add("gif of comments", "a.gif", b"GIF89a\xff\xff\xff\xff\0\0\0" + b"!\xfe\3abc\0" * 50_000 + b";")
 add("gif huge", "a.gif", b"GIF89a\xff\xff\xff\xff\0\0\0,\0\0\0\0\xff\xff\xff\xff\0\x08\0;")
 add("tiff cycle", "a.tif", b"II*\0\x08\0\0\0\1\0\0\1\4\0\1\0\0\0\1\0\0\0\x08\0\0\0")
-add("tiff huge tag", "a.tif", b"II*\0\x08\0\0\0\1\0\x0e\1\2\0\xff\xff\xff\x7f\x1a\0\0\0\0\0\0\0")
 add("webp huge chunk", "a.webp", b"RIFF\xff\xff\xff\xffWEBPEXIF\xff\xff\xff\x7f")
-add("webp empty chunks", "a.webp", b"RIFF\0\0\0\0WEBP" + b"XXXX\0\0\0\0" * 100_000)
-add(
-    "bmp huge",
-    "a.bmp",
-    b"BM" + bytes(12) + struct.pack("<IiiHH", 40, 2**31 - 1, 2**31 - 1, 1, 24) + bytes(24),
-)
 add("svg as picture", "a.png", f'<svg><image href="http://{BEACON}/"/></svg>')
 add("svg entity bomb", "a.html", entity_bomb() + "<svg>&j;</svg><p>x</p>")
 
@@ -940,31 +758,14 @@ for _name, _text in {
     "old encoding": CUE.encode() + "Привет мир".encode("cp1251"),
 }.items():
     add(f"subtitles with {_name}", "a.srt", _text)
-add("vtt notes", "a.vtt", "WEBVTT\n\n" + "NOTE x\n\n" * 50_000)
-add(
-    "vtt regions",
-    "a.vtt",
-    "WEBVTT\n\nSTYLE\n::cue { background: url(http://"
-    + BEACON
-    + "/) }\n\n00:00.000 --> 00:01.000\nx\n",
-)
 add(
     "vtt speakers",
     "a.vtt",
     "WEBVTT\n\n" + "".join(f"00:00.000 --> 00:01.000\n<v S{n}>x\n\n" for n in range(10_000)),
 )
-add("sbv", "a.sbv", "9:99:99.999,0:00:00.000\nx\n\n" * 10_000)
 add("mp3 huge tag", "a.mp3", b"ID3\4\0\0\x7f\x7f\x7f\x7f" + b"TIT2\x7f\x7f\x7f\x7f\0\0\3x")
-add("mp3 empty frames", "a.mp3", b"ID3\4\0\0\0\0\x7f\x7f" + b"TIT2\0\0\0\0\0\0" * 1_000)
-add("flac picture", "a.flac", b"fLaC\x84\xff\xff\xff" + bytes(1_000))
 add("mp4 atom cycle", "a.mp4", b"\0\0\0\x08ftyp" + b"\0\0\0\0moov" * 10_000)
-add(
-    "mp4 nested atoms",
-    "a.mp4",
-    b"".join(struct.pack(">I", 8 * (5_000 - n)) + b"moov" for n in range(5_000)),
-)
 add("wav huge", "a.wav", b"RIFF\xff\xff\xff\xffWAVEfmt \xff\xff\xff\x7f")
-add("ogg pages", "a.ogg", (b"OggS\0\2" + bytes(20) + b"\1\x1e\1vorbis" + bytes(23)) * 1_000)
 add("transcript deep", "a.json", '{"segments": [{"start": 0, "text": ' + "[" * 100_000)
 
 # -- tables ------------------------------------------------------------------
@@ -1023,12 +824,6 @@ def tree_bomb(root: int) -> bytes:
     return bytes(data)
 
 
-def cyclic_tree() -> bytes:
-    data = bytearray(database(MESSAGES, CONVERSATIONS))
-    data[PAGE : 2 * PAGE] = page(5, [struct.pack(">IB", 2, 5)] * 3, 2)
-    return bytes(data)
-
-
 ROWS = (
     "insert into conversations values ('c', 'Beans')",
     "insert into messages values ('m', 'c', 'user', 'hello', 1, 1)",
@@ -1038,8 +833,6 @@ FILL = (
     " insert into messages select {} from n"
 )
 add("database tree bomb", "a.db", lambda: tree_bomb(2))
-add("database tree bomb of conversations", "a.db", lambda: tree_bomb(3))
-add("database cycle", "a.db", cyclic_tree)
 add(
     "database view",
     "a.db",
@@ -1048,23 +841,6 @@ add(
         "create view messages as with recursive n(id) as (select 1 union all select id"
         " + 1 from n) select id, 1 as conversation_id, 'user' as role, hex(zeroblob(1000000)) as"
         " content, 1 as create_time, 1 as position from n",
-    ),
-)
-add(
-    "database trigger",
-    "a.db",
-    lambda: database(
-        MESSAGES,
-        CONVERSATIONS,
-        *ROWS,
-        "create trigger t after insert on messages begin delete from messages; end",
-    ),
-)
-add(
-    "database check constraint",
-    "a.db",
-    lambda: database(
-        MESSAGES.replace(")", ", check (length(hex(zeroblob(1000000))) > 1))"), CONVERSATIONS, *ROWS
     ),
 )
 add(
@@ -1109,11 +885,6 @@ add(
     ),
 )
 add(
-    "database text in UTF-16",
-    "a.db",
-    lambda: database("pragma encoding = 'UTF-16le'", MESSAGES, CONVERSATIONS, *ROWS),
-)
-add(
     "database deep JSON",
     "a.db",
     lambda: database(
@@ -1124,29 +895,8 @@ add(
         page_size=4096,
     ),
 )
-add(
-    "database virtual table",
-    "a.db",
-    lambda: database(
-        CONVERSATIONS,
-        "create virtual table messages using fts5(id, conversation_id, role, content,"
-        " create_time, position)",
-    ),
-)
 add("database cut", "a.db", lambda: database(MESSAGES, CONVERSATIONS, *ROWS)[:700])
 add("database of zeros", "a.db", lambda: b"SQLite format 3\0" + bytes(5_000))
-add(
-    "database wrong page size",
-    "a.db",
-    lambda: (
-        replaced(database(MESSAGES, CONVERSATIONS)[:100], b"\x02\x00", b"\x00\x07") + bytes(5_000)
-    ),
-)
-add(
-    "database schema of garbage",
-    "a.db",
-    lambda: replaced(database(MESSAGES, CONVERSATIONS), b"CREATE TABLE m", b"CREATE TABEL m"),
-)
 add(
     "database random damage",
     "a.db",
