@@ -82,7 +82,7 @@ class Table:
     """Changes a row before it is read, if the program writes values in a way of its own."""
 
 
-def _names(columns: str) -> dict[str, str]:
+def column_names(columns: str) -> dict[str, str]:
     pairs = (column.partition("=") for column in columns.split())
     return {field: name or field for field, _, name in pairs}
 
@@ -267,7 +267,7 @@ def _rows(db: apsw.Connection, tables: Sequence[Table]) -> Iterator[Row]:
         present, name = columns(db, table.name), quote(table.name)
         if not present:
             continue
-        own = _names(f"{table.columns} {table.extras}")
+        own = column_names(f"{table.columns} {table.extras}")
         found = {n: f"t.{quote(c)}" for n, c in own.items() if c in {*present, "rowid"}}
         order = ", ".join(found.get(key, "null") for key in _ORDER)
         keys.append(f"select {len(keys)}, rowid, {order} from {name} t")  # noqa: S608
@@ -277,7 +277,7 @@ def _rows(db: apsw.Connection, tables: Sequence[Table]) -> Iterator[Row]:
         if table.details:
             details, link, *wanted = table.details.split()
             present = columns(db, details)
-            more = {n: f"d.{quote(c)}" for n, c in _names(" ".join(wanted)).items() if c in present}
+            more = {n: f"d.{quote(c)}" for n, c in column_names(" ".join(wanted)).items() if c in present}
             if link in present:
                 found |= more
                 first = f"select min(rowid) from {details} where {link} = {found['id']}"  # noqa: S608

@@ -33,6 +33,7 @@ from recollect.importers.chats.programs import DATABASES, LOGS
 from recollect.importers.entries import Entry, entries
 from recollect.importers.knowledge import characters, media, notes, prompts, subtitles
 from recollect.importers.registry import Format
+from recollect.importers.session_databases import column_names
 from recollect.language import chunking, transcript, when
 from recollect.language.detection import language_of
 from recollect.language.queries.fts5 import parse_fts5
@@ -150,7 +151,8 @@ def run_session_databases(data: bytes) -> None:
             path = Path(folder) / f"{number}.db"
             with closing(apsw.Connection(str(path))) as db:
                 for table in database.tables:
-                    names = {*table.column_names().values(), *table.required.split()} - {"rowid"}
+                    own = column_names(f"{table.columns} {table.extras}").values()
+                    names = {*own, *table.required.split()} - {"rowid"}
                     db.execute(f"create table {table.name} ({', '.join(sorted(names))})")
                     for value in (text, data, 0):
                         places = ", ".join("?" * len(names))
