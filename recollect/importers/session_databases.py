@@ -277,7 +277,11 @@ def _rows(db: apsw.Connection, tables: Sequence[Table]) -> Iterator[Row]:
         if table.details:
             details, link, *wanted = table.details.split()
             present = columns(db, details)
-            more = {n: f"d.{quote(c)}" for n, c in column_names(" ".join(wanted)).items() if c in present}
+            more = {
+                n: f"d.{quote(c)}"
+                for n, c in column_names(" ".join(wanted)).items()
+                if c in present
+            }
             if link in present:
                 found |= more
                 first = f"select min(rowid) from {details} where {link} = {found['id']}"  # noqa: S608

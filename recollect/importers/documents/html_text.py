@@ -69,8 +69,24 @@ class HtmlText:
         self._characters = 0
 
     @property
+    def blocks(self) -> list[str]:
+        return self._blocks
+
+    @property
     def text(self) -> str:
         return join_paragraphs(self._blocks)
+
+    @property
+    def is_skipping(self) -> bool:
+        return self._skipped_depth > 0
+
+    @property
+    def has_prefix(self) -> bool:
+        return bool(self._prefixes)
+
+    def set_prefix(self, prefix: str) -> None:
+        """What to put before the next block; nothing in a table."""
+        self._prefixes[:] = [prefix] if prefix and not self._rows else []
 
     # -- the parser's events ---
 
