@@ -5,22 +5,24 @@ It reads only names, sizes and dates of files. Nothing is opened before the user
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from recollect.capture.watch import folders, transcript_files
 from recollect.model.sources import CHATGPT, CLAUDE, source_label
 from recollect.transfer.exclusion import is_agent
 
-_DATE = r"\d{4}-\d{2}-\d{2}"
+_DATE = "20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _EXPORTS = (
-    (CHATGPT.name, re.compile(r".*chat[-_ ]?gpt.*\.zip", re.IGNORECASE)),
-    (CHATGPT.name, re.compile(rf"[0-9a-f]{{32,}}-{_DATE}-.*\.zip", re.IGNORECASE)),
-    (CLAUDE.name, re.compile(rf"data-{_DATE}-.*\.zip", re.IGNORECASE)),
-    (CLAUDE.name, re.compile(r".*claude.*\.zip", re.IGNORECASE)),
-    ("", re.compile(r"conversations(-\d+)?\.json", re.IGNORECASE)),
+    (CHATGPT.name, "*chatgpt*.zip"),
+    (CHATGPT.name, "*chat[-_ ]gpt*.zip"),
+    (CLAUDE.name, f"data-{_DATE}-*.zip"),
+    (CLAUDE.name, "*claude*.zip"),
+    (CHATGPT.name, f"{'[0-9a-f]' * 32}*-{_DATE}-*.zip"),
+    ("", "conversations.json"),
+    ("", "conversations-[0-9]*.json"),
 )
 """The names that providers give to exports, or that people would."""
 
@@ -75,6 +77,6 @@ def exports(download_folders: Sequence[Path]) -> Iterator[Discovery]:
             continue
         for path in paths:
             for source, pattern in _EXPORTS:
-                if pattern.fullmatch(path.name) and path.is_file():
+                if fnmatchcase(path.name.lower(), pattern) and path.is_file():
                     yield Discovery(source, (path,))
                     break

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import threading
 import time
 import uuid
@@ -39,7 +38,6 @@ SYSTEM_PREFIX = "s_"
 """Ids of system prompts."""
 
 _TITLE_LENGTH = 50
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 
 
 # -- messages of the protocol, as passages whose ids identify a conversation ------
@@ -83,7 +81,9 @@ def _turn(message: Mapping[str, Json], tools: dict[str, str]) -> Turn:
         if audio.get("data"):
             files.pop()
         # Clients omit thoughts when they send an answer back, and refer to audio by its id.
-        text = as_text(audio.get("id")) or _THOUGHTS.sub("", text).strip()
+        if text.startswith("<think>"):
+            text = text.partition("</think>")[2].strip() or text
+        text = as_text(audio.get("id")) or text
         calls = [[call.id, call.name, call.canonical_arguments] for call in calls_in(message)]
         return Turn(role, _hash(role, text, files, calls), tuple(passages))
     if role in ("tool", "function"):

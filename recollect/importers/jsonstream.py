@@ -49,7 +49,6 @@ _LIST_START = re.compile(
     re.DOTALL,
 )
 _SEPARATOR = re.compile(rf"\s*+,\s*+\{{\s*+{_STRING}\s*+:")
-_CLOSING = re.compile(r'["\]}]')
 _GAP = re.compile(r"[\s,]*+")
 # An object in a list, except the first. Quotes in strings are escaped, so `{"` is never in one.
 _NEXT_OBJECT = re.compile(r'[,}\]]\s{0,999}+(\{)(?=\s{0,999}+")')
@@ -263,7 +262,7 @@ class _Window:
             raise _InvalidError(reason, cost=length)
         if self.grow():
             return
-        if not is_unclosed and _CLOSING.search(self.text, error.pos):
+        if not is_unclosed and any(c in self.text[error.pos :] for c in '"]}'):
             raise invalid
         is_empty = not self._dropped and not self.text.strip()
         reason = "empty file" if is_empty else "file ends too early"

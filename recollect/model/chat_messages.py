@@ -12,7 +12,6 @@ import base64
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -23,7 +22,6 @@ from recollect.settings import LIMITS
 
 _MAX_URL_LENGTH = 2_000
 _FILE_KINDS = ("image", "audio", "file", "video", "document")
-_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?,(.*)", re.DOTALL)
 _FIELDS: Mapping[str, type] = {
     "tool_calls": list,
     "function_call": dict,
@@ -141,10 +139,10 @@ def embedded_file(kind: str, media_type: Json, data: Json) -> dict[str, Json]:
 
 def linked_file(kind: str, url: Json) -> dict[str, Json]:
     """Describe a file given by its URL, which may be a data URL."""
-    data_url = _DATA_URL.match(as_text(url))
-    if data_url:
-        return embedded_file(kind, data_url[1], data_url[2])
     text = as_text(url)
+    head, comma, data = text.partition(",")
+    if comma and head.startswith("data:"):
+        return embedded_file(kind, head[5:].partition(";")[0], data)
     if len(text) <= _MAX_URL_LENGTH:
         return {"type": kind, "url": text}
     checksum = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from recollect.language.text import fold
 
-_ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
-
 
 def is_folder(project: str) -> bool:
     """Whether a project is named by an absolute path."""
-    return _ABSOLUTE.match(project) is not None
+    return project.startswith(("/", "~")) or project[1:3] in (":\\", ":/")
 
 
 def project_name(project: str) -> str:
     """The name of a project as people read it: the last part if the project is a folder."""
     if not is_folder(project):
         return project
-    return re.split(r"[/\\]", project.rstrip("/\\"))[-1] or project
+    return project.replace("\\", "/").rstrip("/").rpartition("/")[2] or project
 
 
 def projects_named(name: str, projects: Iterable[str]) -> tuple[str, ...]:

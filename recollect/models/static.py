@@ -11,7 +11,6 @@ compared; `StaticModel.version` tells them apart.
 from __future__ import annotations
 
 import hashlib
-import re
 import struct
 import zlib
 from bisect import bisect_right
@@ -34,7 +33,6 @@ DIMENSIONS = 256
 # The first entries of BERT's vocabulary. Single characters follow, then words by frequency.
 PLACEHOLDERS = 999
 _MOST_FREQUENT = 1_000
-_PLAIN_WORD = re.compile("[a-z]{4,}")
 AT_ONCE = 4_096  # vectors added up in one step; 4 MB
 ROWS = 256  # vectors decoded in one step; 256 KB, which a processor's cache holds
 # The zero point is computed as if the library had this many more pieces, spread over the language.
@@ -102,7 +100,10 @@ def common_words() -> list[str]:
     return [
         piece
         for piece, number in default_table()[0].pieces.items()
-        if number > PLACEHOLDERS + _MOST_FREQUENT and _PLAIN_WORD.fullmatch(piece)
+        if number > PLACEHOLDERS + _MOST_FREQUENT
+        and len(piece) >= 4
+        and piece.isascii()
+        and piece.isalpha()
     ]
 
 

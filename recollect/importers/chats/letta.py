@@ -7,7 +7,6 @@ the text inside is used. What is not from a person (logins, alerts, heartbeats) 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -26,8 +25,7 @@ from recollect.model.sources import LETTA
 SOURCE = LETTA
 DESCRIPTION = "Letta agent files (*.af) and lists of messages (JSON)"
 
-_AGENT = re.compile(r'"(?:agent_type|in_context_message_ids|memory_blocks)"\s*:')
-_MESSAGE = re.compile(r'"message_type"\s*:\s*"[a-z]+(?:_[a-z]+)?_message"')
+_AGENT_KEYS = ('"agent_type"', '"in_context_message_ids"', '"memory_blocks"')
 _SEND = "send_message"  # the tool by which older agents speak
 
 
@@ -36,7 +34,9 @@ def claims(entry: Entry) -> bool:
     if not name.endswith((".af", ".json", ".jsonl")):
         return False
     head = head_text(entry)
-    return bool(_AGENT.search(head) if name.endswith(".af") else _MESSAGE.search(head))
+    if name.endswith(".af"):
+        return any(key in head for key in _AGENT_KEYS)
+    return '"message_type"' in head and '_message"' in head
 
 
 @contain_errors

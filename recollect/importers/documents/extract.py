@@ -16,7 +16,6 @@ from recollect.language.transcript import Cue
 from recollect.settings import LIMITS
 
 _CHUNK_BYTES = 1 << 20
-_SPACES = re.compile(r"[^\S\n]+")
 _DATE = re.compile(
     r"(?:D:)?(\d{4})(?:[-/]?(\d\d)(?:[-/]?(\d\d)"
     r"(?:[T ]?(\d\d):?(\d\d)(?::?(\d\d))?(?:([-+])(\d\d)[':]?(\d\d)?)?)?)?)?"
@@ -96,7 +95,7 @@ def join_paragraphs(paragraphs: Iterable[str]) -> str:
 
 def collapse_spaces(text: str) -> str:
     """The text with single spaces and no empty lines."""
-    lines = (_SPACES.sub(" ", line).strip() for line in text.split("\n"))
+    lines = (" ".join(line.split()) for line in text.split("\n"))
     return "\n".join(line for line in lines if line)
 
 

@@ -45,7 +45,6 @@ _TEXT_KEYS = ("description", "comment", "parameters", "prompt", "usercomment")
 _CAMERA_TEXT = re.compile(
     r"(?:OLYMPUS|SONY|SAMSUNG|KONICA|MINOLTA) .*|DCF.*|default|ASCII|binary comment", re.IGNORECASE
 )
-_EXIF_DATE = re.compile(r"(\d{4}):(\d\d):(\d\d) (\d\d:\d\d:\d\d)")
 
 
 def extract(entry: Entry) -> Extract:
@@ -108,7 +107,7 @@ def read_metadata(image: Any) -> Extract:
         ),
         title=next(filter(None, titles), ""),
         author=next(filter(None, authors), ""),
-        created_at=parse_date(_EXIF_DATE.sub(r"\1-\2-\3T\4", date)),
+        created_at=parse_date(date.replace(":", "-", 2)),
         tags=tuple(dict.fromkeys(tags)),
     )
 

@@ -10,7 +10,6 @@ Word, the first is used.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 
 from recollect.importers.documents.extract import (
@@ -137,7 +136,6 @@ def attribute(attributes: Attributes, name: str) -> str:
     return ""
 
 
-_HEADING = re.compile(r"heading (\d)$", re.IGNORECASE)
 _DEFAULT_TITLES = frozenset(
     {"powerpoint presentation", "word document", "presentation", "untitled"}
 )
@@ -168,10 +166,10 @@ def heading_styles(package: Package, name: str) -> dict[str, int]:
     styles = package.xml(name)
     for style in () if styles is None else styles.iter("{*}style"):
         title = next(style.iter("{*}name"), None)
-        style_name = "" if title is None else attribute(title.attrib, "val")
-        heading = _HEADING.match(style_name)
-        if heading or style_name.lower() == "title":
-            levels[attribute(style.attrib, "styleId")] = int(heading[1]) if heading else 1
+        style_name = "" if title is None else attribute(title.attrib, "val").lower()
+        number = style_name.removeprefix("heading ").replace("title", "1")
+        if number in "123456789" and len(number) == 1 < len(style_name):
+            levels[attribute(style.attrib, "styleId")] = int(number)
     return levels
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 _HYPHEN = re.compile(r"[\x02\ufffe]\s*\n?|\xad\n")
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]")
+_UNPRINTABLE = dict.fromkeys((*range(9), *range(11, 32), 0xFFFE, 0xFFFF))
 _USELESS_TITLE = re.compile(
     r"untitled|microsoft (?:word|powerpoint)|.*\.(?:docx?|pptx?|tex|dvi|indd|qxd|pdf|ps)$",
     re.IGNORECASE,
@@ -114,7 +114,7 @@ def page_text(document: PdfDocument, number: int) -> str:
 def unwrap_lines(text: str) -> str:
     """Join lines that were broken only because of the width of the page."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _UNPRINTABLE.sub("", _HYPHEN.sub("", text))
+    text = _HYPHEN.sub("", text).translate(_UNPRINTABLE)
     lines = [line.strip() for line in text.split("\n")]
     widest = max(map(len, lines), default=0)
     parts: list[str] = []

@@ -45,7 +45,6 @@ _TEXT_CHUNKS = (b"tEXt", b"zTXt", b"iTXt")
 _KEYWORD_BYTES = 80
 _MAX_TEXT_BYTES = 16_000_000
 """The limit for all texts in an image together."""
-_CHUNK_TYPE = re.compile(rb"[A-Za-z]{4}")
 
 
 class Chunk(NamedTuple):
@@ -64,7 +63,7 @@ def png_texts(file: IO[bytes], limit: int | None = None) -> Iterator[Chunk]:
     header = file.read(8) == PNG and file.read(8)
     while header and len(header) == 8:
         size, type_ = struct.unpack(">I4s", header)
-        if not _CHUNK_TYPE.fullmatch(type_) or type_ == b"IEND":
+        if not type_.isalpha() or type_ == b"IEND":
             return
         end = start + size + 12
         data = b""
@@ -115,8 +114,6 @@ _OLD_NAMES = {
 _KEYWORDS = ("ccv3", "chara")
 """The keywords of cards in a PNG, in order of preference."""
 _ASSET_PREFIX = "chara-ext-asset_"
-_SPEC = re.compile(rb'"spec"\s*:\s*"chara_card_v')
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})\s*@\s*(\d{1,2})h\s*(\d{1,2})m\s*(\d{1,2})s")
 _IMAGES = (".png", ".apng")
 _ICON_TYPES = {
     **{suffix: f"image/{suffix}" for suffix in ("png", "webp", "jpeg", "gif", "avif")},
@@ -154,7 +151,7 @@ def accepts(entry: Entry) -> bool:
 def is_card(entry: Entry) -> bool:
     keys = peek(entry)
     if "spec" in keys:
-        return bool(_SPEC.search(entry.head().replace(b"\0", b"")))
+        return b'"chara_card_v' in entry.head().replace(b"\0", b"")
     return {"name", "first_mes"} <= keys or {"char_name", "char_persona"} <= keys
 
 
@@ -383,12 +380,11 @@ def _text(value: Json) -> str:
 def _time(value: Json) -> datetime | None:
     if not value:  # some programs write 0 for an unknown time
         return None
-    match = _DATE.match(value) if isinstance(value, str) else None
-    if match is None:
+    if not isinstance(value, str) or "@" not in value:
         return moment(value)
+    text = "".join(value.split()).partition("s")[0]  # 2024-1-31 @ 10h 5m 3s 12ms
     try:
-        year, month, day, hour, minute, second = map(int, match.groups())
-        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        return datetime.strptime(text, "%Y-%m-%d@%Hh%Mm%S").replace(tzinfo=UTC)
     except ValueError:
         return None
 

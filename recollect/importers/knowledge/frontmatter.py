@@ -16,11 +16,7 @@ from typing import Any, NamedTuple
 from recollect.model.documents import Json
 from recollect.settings import LIMITS
 
-_OPENING = re.compile(r"(---|\+\+\+)[ \t]*\n")
-_CLOSING = {
-    "---": re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE),
-    "+++": re.compile(r"^\+\+\+[ \t]*$", re.MULTILINE),
-}
+_CLOSING = {"---": r"---|\.\.\.", "+++": r"\+\+\+"}
 _MAX_KEY_PARTS = 30
 # The time to parse a key of TOML (a.b.c) grows with the square of the number of its parts.
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
@@ -41,16 +37,19 @@ class FrontMatter(NamedTuple):
 
 def split(text: str) -> FrontMatter:
     """The front matter of a text, and the text after it without the empty line between them."""
-    opening = _OPENING.match(text)
-    closing = opening and _CLOSING[opening[1]].search(text, opening.end())
-    if not opening or not closing:
+    mark, _, _ = text.partition("\n")
+    start, mark = len(mark) + 1, mark.rstrip(" \t")
+    closing = None
+    if mark in _CLOSING:
+        closing = re.compile(rf"^(?:{_CLOSING[mark]})[ \t]*$", re.MULTILINE).search(text, start)
+    if closing is None:
         return FrontMatter({}, text)
-    block = text[opening.end() : closing.start()]
+    block = text[start : closing.start()]
     limit = LIMITS.front_matter_characters
     try:
         if len(block) > limit:
             raise _InvalidError(f"front matter has more than {limit:,} characters")
-        values = parse_toml(block) if opening[1] == "+++" else parse_yaml(block)
+        values = parse_toml(block) if mark == "+++" else parse_yaml(block)
     except _InvalidError as error:
         return FrontMatter({}, text, *error.args)
     if values is None:  # a horizontal rule, not front matter
