@@ -9,26 +9,28 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 _MAX_LINES = 2_000  # comparing more lines takes too long
-_CONTEXT_LINES = 3
-_PATCH = re.compile(r"^\*\*\* Begin Patch\n(.*?)^\*\*\* End Patch", re.DOTALL | re.MULTILINE)
-_PATCH_FILE = re.compile(r"\*\*\* (?:Update|Add|Delete) File: (.+)")
-_PATH = re.compile(r"^(?:file_path|filePath|notebook_path|path|file):[ \n](.+)$", re.MULTILINE)
-_REPLACEMENT = re.compile(
-    r"^(?:old_string|old_str):[ \n]?(?P<old>.*?)\n(?:new_string|new_str):[ \n]?(?P<new>.*?)"
-    r"(?=\n(?:replace_all|expected_replacements|instruction|old_string|old_str):[ \n]|\Z)",
-    re.DOTALL | re.MULTILINE,
+_PATHS = ("file_path", "filePath", "notebook_path", "path", "file")
+_OLD = ("old_string", "old_str")
+_NEW = ("new_string", "new_str")
+_CONTENTS = ("content", "file_text", "new_source")
+_NAMES = (
+    *_PATHS,
+    *_OLD,
+    *_NEW,
+    *_CONTENTS,
+    "edits",
+    "replace_all",
+    "instruction",
+    "expected_replacements",
 )
-_CONTENT = re.compile(r"^(?:content|file_text|new_source):[ \n](.*)\Z", re.DOTALL | re.MULTILINE)
+_ARGUMENT = re.compile(rf"^({'|'.join(_NAMES)}):(?:[ \n]|$)", re.MULTILINE)
 _WRITE_TOOLS = frozenset(
     ("write", "write_file", "create", "create_file", "notebookedit", "file_write")
 )
-_EDIT_NAMES = (("old_string", "new_string"), ("old_str", "new_str"))
-_PATH_NAMES = ("file_path", "filePath", "path", "notebook_path", "file")
-_TEXT_NAMES = ("content", "file_text", "new_source")
 
 
 class FileDiff(NamedTuple):
@@ -48,94 +50,69 @@ class FileDiff(NamedTuple):
 
 def edit_diffs(tool: str, content: str) -> list[FileDiff]:
     """The diffs that a tool call makes; none if it is not an edit."""
-    patch = _PATCH.search(content)
-    if patch:
-        return list(patch_diffs(patch.group(1)))
-    arguments = json_arguments(content)
-    if arguments is not None:
-        path, replacements = read_json(tool, arguments)
-    else:
-        path, replacements = read_lines(tool, content)
-    if not replacements:
-        return []
-    lines = [line for old, new in replacements for line in diff_lines(old, new)]
-    return [FileDiff(path, lines)]
+    _, begin, patch = content.partition("*** Begin Patch\n")
+    if begin and "*** End Patch" in patch:
+        return list(patch_diffs(patch))
+    path = old = text = ""
+    writes_files = tool.lower() in _WRITE_TOOLS
+    lines: list[str] = []
+    for name, value in read_arguments(content):
+        if name in _PATHS:
+            path = path or value.strip().partition("\n")[0]
+        elif name in _OLD:
+            old = value
+        elif name in _NEW:
+            lines += diff_lines(old, value)
+            old = ""
+        elif name in _CONTENTS:
+            text = text or value
+        elif name == "command":
+            writes_files = writes_files or value == "create"
+    if not lines and writes_files and text:
+        lines = list(diff_lines("", text))
+    return [FileDiff(path, lines)] if lines else []
 
 
-def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
-    """The lines that a change would remove ("-") and add ("+")."""
-    diff = list(difflib.unified_diff(before, after, lineterm="", n=1))
-    lines = []
-    for line in diff[3:]:  # after the two file names and the first "@@"
-        if line.startswith("@@"):
-            lines.append((" ", "…"))
-        else:
-            lines.append((line[:1], line[1:]))
-    return lines
+def read_arguments(content: str) -> Iterator[tuple[str, str]]:
+    """The names and texts of the arguments, in order. A call may make several edits."""
+    if content.startswith("{"):
+        try:
+            arguments: dict[str, Any] = json.loads(content)
+        except (ValueError, RecursionError):
+            return
+        edits = arguments.get("edits")
+        for fields in (arguments, *(edits if isinstance(edits, list) else ())):
+            if isinstance(fields, dict):
+                # The old text comes first, however the fields are ordered.
+                for name in (*_OLD, *fields.keys() - {*_OLD}):
+                    if isinstance(fields.get(name), str):
+                        yield name, fields[name]
+        return
+    found = list(_ARGUMENT.finditer(content))
+    for match, following in zip(found, [*found[1:], None], strict=True):
+        if match[1] in _CONTENTS:  # the text may look like further arguments
+            yield match[1], content[match.end() :]
+            return
+        end = len(content) if following is None else following.start() - 1
+        yield match[1], content[match.end() : end]
 
 
-# -- arguments ---
-
-
-def json_arguments(content: str) -> Mapping[str, object] | None:
-    if not content.startswith("{"):
-        return None
-    try:
-        arguments = json.loads(content)
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(arguments, dict):
-        return arguments
-    return None
-
-
-def read_json(tool: str, arguments: Mapping[str, object]) -> tuple[str, list[tuple[str, str]]]:
-    """The path and the replacements in the arguments of a call."""
-    path = first_text(arguments, _PATH_NAMES)
-    edits = arguments.get("edits")
-    if not isinstance(edits, list):
-        edits = [arguments]
-    replacements = []
-    for edit in edits:
-        for old_name, new_name in _EDIT_NAMES:
-            if isinstance(edit, dict) and isinstance(edit.get(new_name), str):
-                replacements.append((str(edit.get(old_name) or ""), edit[new_name]))
-    if not replacements and writes_files(tool, str(arguments.get("command", ""))):
-        text = first_text(arguments, _TEXT_NAMES)
-        if text:
-            replacements.append(("", text))
-    return path, replacements
-
-
-def read_lines(tool: str, content: str) -> tuple[str, list[tuple[str, str]]]:
-    """The path and the replacements in lines of `name: value`."""
+def patch_diffs(patch: str) -> Iterator[FileDiff]:
+    """The files of a patch in the format of `apply_patch`."""
     path = ""
-    path_line = _PATH.search(content)
-    if path_line:
-        path = path_line.group(1).strip()
-    replacements = [
-        (match.group("old"), match.group("new")) for match in _REPLACEMENT.finditer(content)
-    ]
-    if not replacements and writes_files(tool, ""):
-        text = _CONTENT.search(content)
-        if text:
-            replacements.append(("", text.group(1)))
-    return path, replacements
-
-
-def writes_files(tool: str, command: str) -> bool:
-    return tool.lower() in _WRITE_TOOLS or command == "create"
-
-
-def first_text(arguments: Mapping[str, object], names: Sequence[str]) -> str:
-    for name in names:
-        value = arguments.get(name)
-        if isinstance(value, str) and value:
-            return value
-    return ""
-
-
-# -- lines ---
+    lines: list[str] = []
+    for line in patch.splitlines():
+        words = line.split(maxsplit=3)
+        if line.startswith("*** ") and words[2:3] == ["File:"]:
+            if path:
+                yield FileDiff(path, lines)
+            path, lines = words[3], []
+        elif line.startswith("*** End Patch"):
+            break
+        elif line[:1] in ("+", "-", " ", "@"):
+            lines.append(line)
+    if path:
+        yield FileDiff(path, lines)
 
 
 def diff_lines(old: str, new: str) -> Iterator[str]:
@@ -144,25 +121,14 @@ def diff_lines(old: str, new: str) -> Iterator[str]:
         yield from (f"-{line}" for line in old_lines)
         yield from (f"+{line}" for line in new_lines)
         return
-    diff = list(difflib.unified_diff(old_lines, new_lines, n=_CONTEXT_LINES, lineterm=""))
+    diff = list(difflib.unified_diff(old_lines, new_lines, n=3, lineterm=""))
     for line in diff[2:]:  # without the names of the files
-        if line.startswith("@@ "):
-            yield "@"  # line numbers would count from the edited text, not from the file
-        else:
-            yield line
+        # Line numbers would count from the edited text, not from the file.
+        yield "@" if line.startswith("@@ ") else line
 
 
-def patch_diffs(patch: str) -> Iterator[FileDiff]:
-    """The files of a patch in the format of `apply_patch`."""
-    path = ""
-    lines: list[str] = []
-    for line in patch.splitlines():
-        header = _PATCH_FILE.match(line)
-        if header:
-            if path:
-                yield FileDiff(path, lines)
-            path, lines = header.group(1), []
-        elif line[:1] in ("+", "-", " ", "@"):
-            lines.append(line)
-    if path:
-        yield FileDiff(path, lines)
+def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
+    """The lines that a change would remove ("-") and add ("+")."""
+    diff = list(difflib.unified_diff(before, after, lineterm="", n=1))
+    lines = diff[3:]  # after the two file names and the first "@@"
+    return [(" ", "…") if line.startswith("@@") else (line[:1], line[1:]) for line in lines]

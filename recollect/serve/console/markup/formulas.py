@@ -38,7 +38,6 @@ _MAX_CHARS = 4_000
 _MAX_DEPTH = 40
 _MAX_BLOCK_LINES = 60
 _DELIMITERS = (("$$", "$$", True), ("\\[", "\\]", True), ("\\(", "\\)", False), ("$", "$", False))
-_BLOCK_DELIMITERS = (("$$", "$$"), ("\\[", "\\]"))
 # Commands that take the next one as their argument nest without braces.
 _LONG_RUN = re.compile(r"(?:\\[A-Za-z]++\s*+[0-9A-Za-z]?+\s*+){100}")
 _MAX_UNCLOSED = 8  # the converter takes twice as long for each
@@ -69,24 +68,23 @@ class Allowance:
         start = time.process_time()
         try:
             try:
-                set_timer(self._seconds)
+                self._set_timer(self._seconds)
                 return work()
             finally:
-                set_timer(0)
+                self._set_timer(0)
         except _Spent:
             return ""
         finally:
             self._seconds -= time.process_time() - start
 
+    @staticmethod
+    def _set_timer(seconds: float) -> None:
+        def interrupt(*_: object) -> None:
+            raise _Spent
 
-def set_timer(seconds: float) -> None:
-    if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGVTALRM, interrupt)
-        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-
-
-def interrupt(*_: object) -> None:
-    raise _Spent
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGVTALRM, interrupt)
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
 
 
 # -- formulas ---
@@ -117,14 +115,9 @@ def convert(source: str, display: bool) -> str:
         html = converter.convert_with_local_state(source, displaystyle=display)
     except math_core.LatexError:
         return ""
-    return _CELL_STYLE.sub(cell_class, html)
-
-
-def cell_class(match: re.Match[str]) -> str:
-    css_class = "math-left"
-    if "text-align: right" in match.group(1):
-        css_class = "math-right"
-    return f'<mtd class="{css_class}"'
+    return _CELL_STYLE.sub(
+        lambda style: f'<mtd class="math-{"right" if "align: right" in style[1] else "left"}"', html
+    )
 
 
 def is_harmless(source: str) -> bool:
@@ -132,11 +125,6 @@ def is_harmless(source: str) -> bool:
         return False
     if len(_OPENING.findall(source)) - len(_CLOSING.findall(source)) > _MAX_UNCLOSED:
         return False
-    return _depth(source) <= _MAX_DEPTH and not _LONG_RUN.search(source)
-
-
-def _depth(source: str) -> int:
-    """How deep brackets are nested."""
     depth = deepest = 0
     for char in source:
         if char in "{[":
@@ -144,7 +132,7 @@ def _depth(source: str) -> int:
             deepest = max(deepest, depth)
         elif char in "}]":
             depth -= 1
-    return deepest
+    return deepest <= _MAX_DEPTH and not _LONG_RUN.search(source)
 
 
 # -- parsing ---
@@ -152,32 +140,23 @@ def _depth(source: str) -> int:
 
 def parse_inline(state: StateInline, silent: bool) -> bool:
     text, start = state.src, state.pos
-    if text[start] not in "$\\":
+    found = next((each for each in _DELIMITERS if text.startswith(each[0], start)), None)
+    if found is None:
         return False
-    for opening, closing, display in _DELIMITERS:
-        if text.startswith(opening, start):
-            content_start = start + len(opening)
-            end = _closing(text, content_start, state.posMax, closing)
-            if end < 0:
-                return False
-            if opening == "$" and not is_dollar_formula(text, start, end):
-                return False
-            if not silent:
-                add_token(state.push("formula", "math", 0), text[content_start:end], display)
-            state.pos = end + len(closing)
-            return True
-    return False
-
-
-def _closing(text: str, start: int, stop: int, closing: str) -> int:
-    """Where a formula ends; -1 if it does not end, or is empty."""
-    limit = min(stop, start + _MAX_CHARS + len(closing))
-    end = text.find(closing, start, limit)
-    while end > start and text[end - 1] == "\\" and closing.startswith("$"):
+    opening, closing, display = found
+    begin = start + len(opening)
+    limit = min(state.posMax, begin + _MAX_CHARS + len(closing))
+    end = text.find(closing, begin, limit)
+    while end > begin and text[end - 1] == "\\" and closing.startswith("$"):
         end = text.find(closing, end + 1, limit)
-    if end <= start or not text[start:end].strip():
-        return -1
-    return end
+    if end <= begin or not text[begin:end].strip():
+        return False
+    if opening == "$" and not is_dollar_formula(text, start, end):
+        return False
+    if not silent:
+        add_token(state.push("formula", "math", 0), text[begin:end], display)
+    state.pos = end + len(closing)
+    return True
 
 
 def is_dollar_formula(text: str, start: int, end: int) -> bool:
@@ -193,37 +172,34 @@ def parse_block(state: StateBlock, start_line: int, end_line: int, silent: bool)
     """A formula that begins and ends with its own lines."""
     if state.is_code_block(start_line):
         return False
-    first = state.src[
-        state.bMarks[start_line] + state.tShift[start_line] : state.eMarks[start_line]
-    ]
-    for opening, closing in _BLOCK_DELIMITERS:
-        if not first.startswith(opening):
-            continue
-        content = state.bMarks[start_line] + state.tShift[start_line] + len(opening)
-        end = state.src.find(closing, content, content + _MAX_CHARS)
-        if end < 0:
+    begin = state.bMarks[start_line] + state.tShift[start_line]
+    opening = state.src[begin : begin + 2]
+    closing = {"$$": "$$", "\\[": "\\]"}.get(opening)
+    if closing is None:
+        return False
+    end = state.src.find(closing, begin + 2, begin + 2 + _MAX_CHARS)
+    if end < 0:
+        return False
+    lines = [state.src[begin + 2 : state.eMarks[start_line]]]
+    line = start_line
+    while state.eMarks[line] < end:
+        line += 1
+        if line >= min(end_line, start_line + _MAX_BLOCK_LINES):
             return False
-        lines = [first[len(opening) :]]
-        line = start_line
-        while state.eMarks[line] < end:
-            line += 1
-            if line >= min(end_line, start_line + _MAX_BLOCK_LINES):
-                return False
-            begin = state.bMarks[line] + state.tShift[line]
-            lines.append(state.src[begin : state.eMarks[line]])
-        if not lines[-1].rstrip().endswith(closing):
-            return False
-        source = "\n".join(lines).rstrip()[: -len(closing)]
-        if closing in source or not source.strip():
-            return False
-        if not silent:
-            token = state.push("formula", "math", 0)
-            token.block = True
-            token.map = [start_line, line + 1]
-            add_token(token, source, True)
-            state.line = line + 1
-        return True
-    return False
+        lines.append(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]])
+    source = "\n".join(lines).rstrip()
+    if not source.endswith(closing):
+        return False
+    source = source[:-2]
+    if closing in source or not source.strip():
+        return False
+    if not silent:
+        token = state.push("formula", "math", 0)
+        token.block = True
+        token.map = [start_line, line + 1]
+        add_token(token, source, True)
+        state.line = line + 1
+    return True
 
 
 def add_token(token: Token, source: str, display: bool) -> None:

@@ -97,9 +97,7 @@ def note(text: str, id: str, allowance: Allowance) -> str | None:
 
     Line breaks are kept, unless the text was wrapped at a margin.
     """
-    parser = _NOTE_PARSER
-    if is_wrapped(text):
-        parser = _WRAPPED_NOTE_PARSER
+    parser = _WRAPPED_NOTE_PARSER if is_wrapped(text) else _NOTE_PARSER
     return render(text, parser, _NOTE_CLEANER, {"note_id": id, "allowance": allowance})
 
 
@@ -136,9 +134,7 @@ class _Renderer(RendererHTML):
     def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
         token = tokens[idx]
         alt = self.renderInlineAsText(token.children or [], options, env).strip()
-        label = "Image"
-        if alt:
-            label = escape(f"Image: {alt}")
+        label = escape(f"Image: {alt}") if alt else "Image"
         url = str(token.attrs.get("src", ""))
         if not _WEB_LINK.match(url):
             return f"<span>{label}</span>"
@@ -146,34 +142,29 @@ class _Renderer(RendererHTML):
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
         token = tokens[idx]
-        language = ""
         match = _LANGUAGE.match(token.info.strip())
-        if match:
-            language = match.group()
-        return code(token.content, language, env["allowance"])
+        return code(token.content, match.group() if match else "", env["allowance"])
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
         return f"<pre><code>{escape(tokens[idx].content)}</code></pre>\n"
 
+    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return _BLANKS.sub(r'<span class="blanks">\g<0></span>', escape(tokens[idx].content))
 
-def table_cell(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
-    """Align cells with a class: the page's policy allows no style attributes."""
-    token = tokens[idx]
-    style = token.attrs.pop("style", None)
-    if style:
-        token.attrSet("class", "align-" + str(style).rsplit(":", 1)[-1])
-    return str(self.renderToken(tokens, idx, options, env))
+    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return '<div class="table"><table>'  # wide tables scroll inside a box of their own
 
+    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        return "</table></div>"
 
-def open_table(self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
-    """Wide tables scroll inside a box of their own."""
-    return '<div class="table"><table>'
+    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any) -> str:
+        """Align cells with a class: the page's policy allows no style attributes."""
+        style = tokens[idx].attrs.pop("style", None)
+        if style:
+            tokens[idx].attrSet("class", "align-" + str(style).rsplit(":", 1)[-1])
+        return self.renderToken(tokens, idx, options, env)
 
-
-def close_table(
-    self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
-) -> str:
-    return "</table></div>"
+    td_open = th_open
 
 
 def parse_wiki_link(state: StateInline, silent: bool) -> bool:
@@ -233,12 +224,6 @@ def keep_indentation(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def render_text(
-    self: Any, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Any
-) -> str:
-    return _BLANKS.sub(r'<span class="blanks">\g<0></span>', escape(tokens[idx].content))
-
-
 # -- task lists: `- [ ]` and `- [x]` ---
 
 
@@ -250,30 +235,21 @@ def mark_tasks(state: StateCore) -> None:
             lists.append(token)
         elif token.type in ("bullet_list_close", "ordered_list_close"):
             lists.pop()
-        elif lists and is_first_in_item(tokens, number) and mark_task(token):
-            lists[-1].attrSet("class", "tasks")
-
-
-def is_first_in_item(tokens: list[Token], number: int) -> bool:
-    types = [token.type for token in tokens[max(0, number - 2) : number + 1]]
-    return types == ["list_item_open", "paragraph_open", "inline"]
-
-
-def mark_task(inline: Token) -> bool:
-    """Replace the mark at the start of an item by a box. Returns whether there is one."""
-    children = inline.children or []
-    if not children or children[0].type != "text":
-        return False
-    mark = _MARK.match(children[0].content)
-    if mark is None:
-        return False
-    children[0].content = children[0].content[mark.end() :]
-    box, css_class = Token("text", "", 0, content="☐"), "task"
-    if mark.group(1) != " ":
-        box, css_class = Token("text", "", 0, content="☑"), "task complete"
-    opening = Token("task_open", "span", 1, attrs={"class": css_class})
-    inline.children = [opening, box, Token("task_close", "span", -1), *children]
-    return True
+        types = [each.type for each in tokens[max(0, number - 2) : number + 1]]
+        children = token.children or []
+        is_first = types == ["list_item_open", "paragraph_open", "inline"]
+        if not is_first or not lists or not children or children[0].type != "text":
+            continue
+        mark = _MARK.match(children[0].content)
+        if mark is None:
+            continue
+        # A box replaces the mark at the start of the item.
+        children[0].content = children[0].content[mark.end() :]
+        box, css_class = ("☐", "task") if mark[1] == " " else ("☑", "task complete")
+        opening = Token("task_open", "span", 1, attrs={"class": css_class})
+        closing = Token("task_close", "span", -1)
+        token.children = [opening, Token("text", "", 0, content=box), closing, *children]
+        lists[-1].attrSet("class", "tasks")
 
 
 # -- parsers ---
@@ -288,12 +264,7 @@ def _parser() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     # Images may have any address: they are shown as links or as text.
     parser.validateLink = lambda url: bool(_WEB_LINK.match(url))  # type: ignore[method-assign]
-    for cell in ("th_open", "td_open"):
-        parser.add_render_rule(cell, table_cell)
-    parser.add_render_rule("table_open", open_table)
-    parser.add_render_rule("table_close", close_table)
     parser.inline.ruler.at("newline", keep_indentation)
-    parser.add_render_rule("text", render_text)
     add_formulas(parser)
     parser.core.ruler.push("task_lists", mark_tasks)
     return parser
