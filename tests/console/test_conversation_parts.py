@@ -298,7 +298,7 @@ def test_attachments_are_described_as_the_source_named_them(show: Callable[..., 
     )
     files = re.findall(r'class="file">.*?<bdi>(.*?)</bdi>', html, re.DOTALL)
     assert pictures == ["a.png", "Image"]
-    assert missing == [("b.jpg", "2 kB"), ("Image", "5 × 4"), ("https://a.example/c.png", "")]
+    assert missing == [("b.jpg", "2.5 kB"), ("Image", "5 × 4"), ("https://a.example/c.png", "")]
     assert files == ["notes.txt", "plain"]
 
 

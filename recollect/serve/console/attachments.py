@@ -11,7 +11,8 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from typing import NamedTuple
 
@@ -99,10 +100,19 @@ def _details(fields: Mapping[str, Json]) -> str:
     for name in ("bytes", "size", "size_bytes", "file_size"):
         size = fields.get(name)
         if isinstance(size, int) and not isinstance(size, bool) and size > 0:
-            if size < 1_000:
-                return f"{size} bytes"
-            return f"{size / 1e3:.0f} kB" if size < 1_000_000 else f"{size / 1e6:.1f} MB"
+            return file_size(size)
     return ""
+
+
+def file_size(count: float) -> str:
+    """A number of bytes for people: "731 bytes", "12.3 MB"."""
+    if count < 1_000:
+        return "1 byte" if count == 1 else f"{count:.0f} bytes"
+    for unit in ("kB", "MB", "GB", "TB"):
+        count /= 1_000
+        if count < 1_000 or unit == "TB":
+            break
+    return f"{count:.1f} {unit}"
 
 
 def first_text(item: Mapping[str, Json], names: Sequence[str]) -> str:
@@ -144,19 +154,19 @@ def portrait(library: Library, principal: Principal, id: str) -> tuple[str, byte
 
 
 def decode(item: Json) -> tuple[str, bytes] | None:
-    encoded = _encoded(item)
-    if encoded is None:
-        return None
-    media_type, text = encoded
-    try:
-        return media_type, base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
+    media_type, text = _encoded(item) or ("", "")
+    with suppress(binascii.Error, ValueError):
+        return (media_type, base64.b64decode(text, validate=True)) if media_type else None
+    return None
 
 
 def _encoded(item: Json) -> tuple[str, str] | None:
     """The media type and the base64 text of a picture in an attachment."""
-    for fields in mappings(item):
+    if not isinstance(item, Mapping):
+        return None
+    for fields in (item, *(item.get(name) for name in _NESTED_NAMES)):
+        if not isinstance(fields, Mapping):
+            continue
         for name in ("url", "image_url", "data"):
             value = fields.get(name)
             data_url = _DATA_URL.match(value) if isinstance(value, str) else None
@@ -166,9 +176,3 @@ def _encoded(item: Json) -> tuple[str, str] | None:
         if media_type in IMAGE_TYPES and isinstance(fields.get("data"), str):
             return media_type, fields["data"]
     return None
-
-
-def mappings(item: Json) -> Iterator[Mapping[str, Json]]:
-    if isinstance(item, Mapping):
-        yield item
-        yield from (item[name] for name in _NESTED_NAMES if isinstance(item.get(name), Mapping))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import calendar
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from starlette.responses import Response
@@ -29,10 +30,9 @@ Pairs = Sequence[tuple[str, int]]
 
 _MAX_MONTHS = 60
 _MAX_BARS = 10
-# Columns are drawn at their size on the page, so that the text has its normal size.
-_WIDTHS = {True: 880, False: 430}
-_LEFT_MARGIN, _RIGHT_MARGIN = 52, 20
+_MARGINS = 72  # left of the first column, and right of the last
 _LABEL_CHAR = 7  # the width of a character
+_SIZES = [10**power for power in range(18)]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ class Chart:
     link: Callable[[str], str] = lambda name: ""
     """The URL that a bar opens, given its name; may be empty."""
     columns: bool = False
-    is_wide: bool = False
+    width: int = 430
+    """Columns are drawn at their size on the page, so that the text has its normal size."""
 
     @property
     def highest(self) -> int:
@@ -57,20 +58,15 @@ class Chart:
         return round_up(self.highest)
 
     @property
-    def width(self) -> int:
-        return _WIDTHS[self.is_wide]
-
-    @property
     def step(self) -> float:
         """From one column to the next."""
-        return (self.width - _LEFT_MARGIN - _RIGHT_MARGIN) / max(1, len(self.rows))
+        return (self.width - _MARGINS) / max(1, len(self.rows))
 
     @property
     def label_every(self) -> int:
         """Label every nth column, so that the labels do not overlap."""
         label_width = _LABEL_CHAR * max((len(name) for name, _ in self.rows), default=1) + 14
-        max_labels = max(1, (self.width - _LEFT_MARGIN - _RIGHT_MARGIN) // label_width)
-        return max(1, -(-len(self.rows) // max_labels))
+        return max(1, ceil(label_width / self.step))
 
     @property
     def note(self) -> str:
@@ -113,7 +109,7 @@ def activity_charts(numbers: dict[str, Any], months: Pairs) -> list[Chart]:
             months,
             link=lambda month: search(f"role:user after:{month} before:{month}"),
             columns=True,
-            is_wide=True,
+            width=880,
         ),
         Chart(
             "By source",
@@ -172,9 +168,5 @@ def month_name(month: str) -> str:
 
 def round_up(number: int) -> int:
     """A round number for the end of an axis."""
-    size = 1
-    while True:
-        for factor in (1, 2, 3, 4, 5, 6, 8):
-            if factor * size >= max(number, 1):
-                return factor * size
-        size *= 10
+    ends = (factor * size for size in _SIZES for factor in (1, 2, 3, 4, 5, 6, 8))
+    return next(end for end in ends if end >= number)

@@ -81,10 +81,7 @@ class Field(NamedTuple):
     is_url: bool = False
 
 
-def text_field(name: str, hint: str = "", rows: int = 4) -> Field:
-    return Field(name, FIELD_LABELS[name], TEXT, hint, rows)
-
-
+_NOTES = ("post_history_instructions", "creator_notes")
 _TAGS_HINT = "Separate tags with commas."
 FORMS: Mapping[str, tuple[Field, ...]] = {
     NOTES: (
@@ -109,24 +106,24 @@ FORMS: Mapping[str, tuple[Field, ...]] = {
     ),
     CHARACTERS: (
         Field("name", "Name", required=True),
-        text_field("description", rows=8),
-        text_field("personality"),
-        text_field("scenario"),
-        text_field("first_message"),
+        *(
+            Field(name, FIELD_LABELS[name], TEXT, rows=8 if name == "description" else 4)
+            for name in ("description", "personality", "scenario", "first_message")
+        ),
         Field("alternate_greetings", FIELD_LABELS["alternate_greetings"], LIST),
-        text_field("message_example"),
-        text_field("system_prompt"),
-        text_field("post_history_instructions"),
-        text_field("creator_notes"),
+        *(
+            Field(name, FIELD_LABELS[name], TEXT)
+            for name in ("message_example", "system_prompt", *_NOTES)
+        ),
         Field("creator", "Creator"),
         Field("tags", "Tags", hint=_TAGS_HINT),
     ),
     PROMPTS: (
         Field("name", "Name", required=True),
         Field("author", "Author"),
-        text_field("details", "What the prompt is for."),
-        text_field("system_prompt", rows=8),
-        text_field("user_prompt", rows=8),
+        Field("details", "Details", TEXT, "What the prompt is for."),
+        Field("system_prompt", "System prompt", TEXT, rows=8),
+        Field("user_prompt", "User prompt", TEXT, rows=8),
         Field("keywords", "Tags", hint=_TAGS_HINT),
     ),
 }
@@ -229,14 +226,13 @@ FormBody = Annotated[bytes, Depends(form_body)]
 @routes.add("POST /knowledge/{kind}", WRITE)
 def create(access: AccessTo, filters: Filters, kind: str, body: FormBody) -> Response:
     submission = parse_submission(item_kind(kind), body)
-    fields = {name: value for name, value in submission.changes(kind).items() if value}
+    values = {name: value for name, value in submission.changes(kind).items() if value}
     try:
         with access.write() as library:
-            summary = library.knowledge.create(kind, fields)
+            summary = library.knowledge.create(kind, values)
     except InvalidInput as error:
-        return form_page(
-            access, filters, kind, resubmitted(kind, submission), status=400, problem=str(error)
-        )
+        fields = form_fields(kind, submission.values, submission.digests)
+        return form_page(access, filters, kind, fields, status=400, problem=str(error))
     return RedirectResponse(links.item_url(kind, summary.id), 303)
 
 
@@ -260,7 +256,7 @@ def save(access: AccessTo, filters: Filters, kind: str, item_id: str, body: Form
                 library.knowledge.edit(kind, document.id, changes, submission.version)
     except NotFound:
         # Without digests every field counts as changed, so saving creates the item again.
-        fields = resubmitted(kind, submission._replace(digests={}))
+        fields = form_fields(kind, submission.values, {})
         noun = get_tab(kind).singular
         problem = f"This {noun} was deleted in the meantime. Save to create it again."
         return form_page(access, filters, kind, fields, status=409, problem=problem)
@@ -273,7 +269,7 @@ def save(access: AccessTo, filters: Filters, kind: str, item_id: str, body: Form
             access, filters, kind, fields, document, status=409, conflict_at=changed_at
         )
     except InvalidInput as error:
-        fields = resubmitted(kind, submission)
+        fields = form_fields(kind, submission.values, submission.digests)
         return form_page(
             access,
             filters,
@@ -337,11 +333,6 @@ def form_fields(
     ]
 
 
-def resubmitted(kind: str, submission: Submission) -> list[FormField]:
-    """The form as it was submitted, to correct it."""
-    return form_fields(kind, submission.values, submission.digests)
-
-
 def merged_fields(kind: str, document: Document, submission: Submission) -> list[FormField]:
     """The person's changes on top of what is stored now."""
     merged = []
@@ -379,9 +370,8 @@ def stored_values(kind: str, document: Document) -> dict[str, Value]:
 def card_greetings(card: Json) -> list[str]:
     """The alternate greetings of a character card."""
     greetings = card.get("alternate_greetings") if isinstance(card, Mapping) else None
-    if not isinstance(greetings, list):
-        return []
-    return [text for text in greetings if isinstance(text, str) and text.strip()]
+    texts = greetings if isinstance(greetings, list) else ()
+    return [text for text in texts if isinstance(text, str) and text.strip()]
 
 
 def digest(value: Value) -> str:

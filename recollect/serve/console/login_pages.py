@@ -34,8 +34,7 @@ _MAX_LOGIN_BYTES = 20_000
 
 @routes.add("GET /login", PUBLIC)
 def login_page(next: Annotated[str, Query(max_length=4000)] = "/") -> Response:
-    response = html(render("login.html", next=links.local(next), problem=""))
-    return response
+    return html(render("login.html", next=links.local(next), problem=""))
 
 
 @routes.add("POST /login", PUBLIC)

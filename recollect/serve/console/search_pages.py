@@ -113,8 +113,11 @@ class FacetValue(NamedTuple):
 class Facet(NamedTuple):
     name: str
     """The parameter of the page's address; `month` stands for two of them."""
-    label: str
     values: Sequence[FacetValue]
+
+    @property
+    def label(self) -> str:
+        return self.name.capitalize()
 
     @property
     def selection(self) -> FacetValue | None:
@@ -157,38 +160,38 @@ def list_facets(
     if not filters.count:  # filters are about conversations
         kinds = [(TABS_BY_KIND[name].name, count) for name, count in counts.kinds]
         selection = [selected_kind] if selected_kind in TABS else []
-        found.append(_facet("kind", kinds, selection, lambda name: TABS[name].label))
+        found.append(facet_of("kind", kinds, selection, lambda name: TABS[name].label))
     if kind in (CONVERSATIONS, ALL_KINDS):
         months = [
             FacetValue(month, month_label(month), count, is_month(month, filters))
             for month, count in reversed(counts.months)
         ]
         found += [
-            selected_first(_facet("source", counts.sources, filters.source, source_label)),
-            selected_first(_facet("project", counts.projects, filters.project, str)),
-            Facet("month", "Month", months),
-            selected_first(_facet("model", counts.models, filters.model, str)),
-            selected_first(_facet("role", counts.roles, filters.role, str.capitalize)),
+            facet_of("source", counts.sources, filters.source, source_label, selected_first=True),
+            facet_of("project", counts.projects, filters.project, selected_first=True),
+            Facet("month", months),
+            facet_of("model", counts.models, filters.model, selected_first=True),
+            facet_of("role", counts.roles, filters.role, str.capitalize, selected_first=True),
         ]
     return [facet for facet in found if len(facet.values) > 1 or facet.selection]
 
 
-def _facet(
+def facet_of(
     name: str,
     counts: Sequence[tuple[str, int]],
     selection: Sequence[str],
-    label_of: Callable[[str], str],
+    label_of: Callable[[str], str] = str,
+    *,
+    selected_first: bool = False,
 ) -> Facet:
     missing = [(value, 0) for value in selection if value not in dict(counts)]
     values = [
         FacetValue(value, label_of(value), count, value in selection)
         for value, count in [*counts, *missing]
     ]
-    return Facet(name, name.capitalize(), values)
-
-
-def selected_first(facet: Facet) -> Facet:
-    return facet._replace(values=sorted(facet.values, key=lambda value: not value.selected))
+    if selected_first:
+        values.sort(key=lambda value: not value.selected)
+    return Facet(name, values)
 
 
 def month_dates(month: str) -> tuple[str, str]:

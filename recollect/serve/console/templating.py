@@ -15,7 +15,7 @@ from recollect.language.text import iso, storable
 from recollect.model.audience import is_human_only
 from recollect.model.sources import source_label
 from recollect.serve import links
-from recollect.serve.console.attachments import describe, describe_all
+from recollect.serve.console.attachments import describe, describe_all, file_size
 from recollect.serve.console.markup import rendering
 from recollect.serve.console.tabs import CONVERSATIONS, TABS, Tab
 from recollect.serve.http import assets
@@ -23,8 +23,6 @@ from recollect.serve.identity.principal import KNOWLEDGE, WRITE, Principal
 
 FRAGMENT_HEADER = "x-recollect-fragment"
 """The page's script sends this header with `main` to get a page without its frame."""
-
-_STEP = 1000  # between two units of size
 
 # Browsers imitate each other, so the order matters.
 _BROWSERS = {
@@ -151,32 +149,13 @@ def plural(number: int, singular: str, plural: str = "") -> str:
     return f"{number:,} {plural or singular + 's'}"
 
 
-def file_size(count: int) -> str:
-    """A number of bytes for people: "731 bytes", "12.3 MB"."""
-    if count < _STEP:
-        return plural(count, "byte")
-    size = float(count)
-    for unit in ("kB", "MB", "GB"):
-        size /= _STEP
-        if size < _STEP:
-            return f"{size:.1f} {unit}"
-    return f"{size / _STEP:.1f} TB"
-
-
 def browser_name(user_agent: str) -> str:
     """A browser and its system as people call them: "Firefox on Linux"."""
-    browser = first_in(user_agent, _BROWSERS)
-    system = first_in(user_agent, _SYSTEMS)
-    if browser and system:
-        return f"{browser} on {system}"
-    return browser or system or "Unknown browser"
-
-
-def first_in(user_agent: str, names: Mapping[str, str]) -> str:
-    for mark, name in names.items():
-        if mark in user_agent:
-            return name
-    return ""
+    found = (
+        next((name for mark, name in names.items() if mark in user_agent), "")
+        for names in (_BROWSERS, _SYSTEMS)
+    )
+    return " on ".join(filter(None, found)) or "Unknown browser"
 
 
 def project_name(project: str) -> str:
