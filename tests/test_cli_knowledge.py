@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import recollect
 from recollect.cli import main
 
 SRT = (
@@ -119,53 +118,6 @@ def test_searches_can_be_filtered(run: Any, garden: dict[str, str]) -> None:
     assert kinds("--in", "prompts", "--field", "name") == []
     assert len(kinds("--limit", "1", "--offset", "1")) == 1
     assert "soon" in run("search", "tomatoes", "--after", "soon", fails=True)
-
-
-def test_a_correction_is_shown_and_can_be_turned_off(run: Any, garden: dict[str, str]) -> None:
-    output = run("search", "tomatoez")
-    assert "Searched for “tomatoes” instead of “tomatoez”." in output
-    assert "Use --no-correct or quotes to search for it as typed." in " ".join(output.split())
-    assert "1 to 4 of 4" in output
-    for arguments in (("tomatoez", "--no-correct"), ('"tomatoez"',)):
-        as_typed = run("search", *arguments)
-        assert "No results." in as_typed
-        assert "instead of" not in as_typed
-
-
-def test_messages_with_the_same_text_are_one_result_and_notes_stay_apart(
-    run: Any, library: recollect.Library
-) -> None:
-    for number in range(3):
-        message = {"role": "user", "content": "The lighthouse opens at nine."}
-        library.add_conversation(f"c{number}", messages=[message])
-    for title in ("One", "Two"):
-        run("add", "notes", title, "--text", "The lighthouse opens at nine.")
-    page = json.loads(run("search", "lighthouse", "--json"))
-    assert sorted((result["source"], result["copies"]) for result in page["results"]) == [
-        ("chats", 2),
-        ("notes", 0),
-        ("notes", 0),
-    ]
-    assert page["total_estimated"] == 3
-    assert run("search", "lighthouse").count("2 copies") == 1
-    assert run("search", "lighthouse", "--recent").count("recollect read c") == 3
-
-
-def test_a_knowledge_search_can_use_the_reranker(run: Any, garden: dict[str, str]) -> None:
-    def scores(option: str) -> list[float]:
-        page = json.loads(run("search", "when do I water the tomatoes", option, "--json"))
-        return [result["score"] for result in page["results"]]
-
-    assert scores("--rerank") != scores("--no-rerank")
-
-
-def test_messages_are_read_as_conversations(run: Any, place: str) -> None:
-    with recollect.open(place) as library:
-        library.add_conversation(
-            "talk", "Talk", messages=[{"id": "m1", "role": "user", "content": "the walrus"}]
-        )
-    assert "recollect read talk --message m1" in run("search", "walrus")
-    assert "user: the walrus" in run("read", "chats", "talk")
 
 
 def test_items_are_listed_by_kind(run: Any, garden: dict[str, str]) -> None:

@@ -6,7 +6,6 @@ import io
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -138,15 +137,6 @@ def test_paths_are_refused_where_they_would_be_ignored(run: Any) -> None:
     for words in (["--undo", "1", "2"], ["--list", "x.zip"], ["--undo", "1", "--list"]):
         assert "recollect: " in run("import", *words, fails=True)
     assert json.loads(run("stats", "--json"))["messages"]
-
-
-def test_an_archive_inside_an_archive_is_named(run: Any, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "inner.zip", "w") as inner:
-        inner.writestr("conversations.json", "[]")
-    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as outer:
-        outer.write(tmp_path / "inner.zip", "exports/inner.zip")
-    output = run("import", str(tmp_path / "outer.zip"), fails=True)
-    assert "archive inside an archive; unpack it first" in output
 
 
 def test_an_import_that_was_resumed_need_not_be_resumed_again(run: Any, place: str) -> None:

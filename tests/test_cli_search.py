@@ -13,8 +13,6 @@ import pytest
 import recollect
 from recollect.cli import main
 from recollect.models import embeddings as models
-from recollect.store.postgres import PostgresStore
-from recollect.store.sqlite import SqliteStore
 
 CONVERSATIONS: dict[str, list[tuple[str, str]]] = {
     "router": [
@@ -135,31 +133,6 @@ def test_every_part_of_a_score_is_in_the_documentation() -> None:
         assert row in table
 
 
-def test_json_contains_the_mode_and_the_parts_of_scores(indexed_run: Any) -> None:
-    result = json.loads(indexed_run("search", "pruned roses", "--json"))
-    assert (result["exact"], result["mode"], result["embedded"], result["note"]) == (
-        True,
-        "both",
-        1.0,
-        "",
-    )
-    hit = result["hits"][0]
-    assert (hit["arms"], hit["terms"]) == (["text", "vector"], ["pruned", "roses"])
-    assert sum(hit["parts"].values()) == pytest.approx(hit["score"], abs=0.01)
-    by_text = json.loads(indexed_run("search", "pruned roses", "--json", "--mode", "text"))
-    assert (by_text["exact"], by_text["mode"], by_text["hits"][0]["arms"]) == (
-        True,
-        "text",
-        ["text"],
-    )
-    by_vector = json.loads(indexed_run("search", "pruned roses", "--json", "--mode", "vector"))
-    assert (by_vector["exact"], by_vector["mode"], by_vector["hits"][0]["arms"]) == (
-        True,
-        "vector",
-        ["vector"],
-    )
-
-
 def test_a_total_that_is_only_a_lower_bound_is_marked(indexed_run: Any, many_roses: str) -> None:
     for mode in ("both", "text"):
         assert "1 to 3 of 3 messages\n" in indexed_run("search", "roses", "--mode", mode)
@@ -237,32 +210,11 @@ def test_a_search_without_a_query_is_an_error(imported_run: Any) -> None:
         assert "Nothing to search for" in imported_run("search", *words, fails=True)
 
 
-def test_duplicates_are_counted_with_their_representative(imported_run: Any) -> None:
-    assert "1 copy" in imported_run("search", "thank you all")
-
-
-def test_names_of_emoji_in_a_title_are_shown_as_they_are(run: Any, tmp_path: Path) -> None:
-    run("import", export_of(tmp_path, "c1", "Fix :bug: in parser", "The build :rocket: fails."))
-    for command in (["search", "build"], ["list"], ["read", "c1"]):
-        assert "Fix :bug: in parser" in run(*command), command
-    assert "The build :rocket: fails." in run("read", "c1")
-
-
 def test_a_title_of_several_lines_is_shown_in_one(run: Any, tmp_path: Path) -> None:
     run("import", export_of(tmp_path, "c1", "First\r\nsecond\tthird", "The build fails."))
     assert " 1  First second third  user" in run("search", "build")
     assert "First second third" in run("list")
     assert run("read", "c1").startswith("First second third  recollect")
-
-
-def test_outside_a_terminal_a_title_and_its_details_are_one_line(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    title = "A title of as many characters as ChatGPT gives to most conversations"
-    run("import", export_of(tmp_path, "c1", title, "The heron waits."))
-    (line,) = [line for line in run("search", "heron").splitlines() if title in line]
-    assert line.endswith("recollect")
 
 
 def test_fields_and_tags_narrow_a_search(imported_run: Any) -> None:
@@ -332,43 +284,6 @@ def test_index_embeds_messages_and_reports_it(imported_run: Any) -> None:
         assert "static (256 dimensions): 100 %" in imported_run(*command)
 
 
-def test_messages_of_an_undone_import_are_not_queued_for_embedding(
-    indexed_run: Any, more: str
-) -> None:
-    indexed_run("import", more)
-    assert json.loads(indexed_run("model", "--json"))["vectors"][0]["share"] < 0.5
-    indexed_run("import", "--undo", "2")
-    assert json.loads(indexed_run("model", "--json"))["vectors"][0]["share"] == 1.0
-
-
-def test_doctor_repairs_the_embedding_queue(
-    indexed_run: Any, place: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with recollect.open(place) as library:
-        library._store._store._store._write(  # type: ignore[attr-defined]
-            lambda db: (
-                db.run("delete from vector where passage = 1"),
-                db.run(
-                    "insert into unembedded (passage, space, mark) "
-                    "select 999999, id, 999999 from space"
-                ),
-            )
-        )
-    assert main(["doctor", "--home", place]) == 1
-    output = capsys.readouterr().out
-    assert "queue entries without a message: 1" in output
-    assert "messages without a vector that are not queued for one: 1" in output
-    assert "No problems found" in indexed_run("doctor", "--repair")
-    assert "Indexed 1 passage by meaning" in indexed_run("index")
-
-
-def test_index_reports_its_work_as_json(imported_run: Any) -> None:
-    size = sum(map(len, CONVERSATIONS.values()))
-    result = json.loads(imported_run("index", "--json"))
-    assert (result["waited"], result["embedded"], result["messages"]) == (False, size, size)
-    assert result["vectors"][0]["searched"]
-
-
 @pytest.mark.full
 def test_index_waits_for_another_process_and_then_indexes(imported_run: Any, place: str) -> None:
     with recollect.open(place) as library:
@@ -386,22 +301,6 @@ def test_index_waits_for_another_process_and_then_indexes(imported_run: Any, pla
     assert (command.returncode, err.strip()) == (0, "")
     result = json.loads(out)
     assert (result["waited"], result["embedded"]) == (True, sum(map(len, CONVERSATIONS.values())))
-
-
-def test_interrupted_indexing_resumes(
-    imported_run: Any, more: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        for store in (SqliteStore, PostgresStore):
-            patched.setattr(store, "update_space", stop)
-        assert "to resume it" in imported_run("index", fails=True)
-    imported_run("import", more)
-    assert "Only 30 % of the library has vectors yet." in imported_run("search", "roses")
-    assert "Indexed 30 passages" in imported_run("index")
-    assert json.loads(imported_run("search", "roses", "--json"))["embedded"] == 1.0
 
 
 def test_import_indexes_unless_disabled(
@@ -455,14 +354,6 @@ def test_model_shows_the_setting_and_the_share_of_vectors(run: Any, export_file:
         [],
         "static",
     )
-
-
-def test_model_says_when_the_setting_names_another_model(
-    indexed_run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "gte-small")
-    assert "The setting names another model" in indexed_run("model")
-    assert "recollect model fetch gte-small" in indexed_run("index", fails=True)
 
 
 def test_only_known_models_can_be_fetched(run: Any) -> None:

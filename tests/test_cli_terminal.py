@@ -120,14 +120,6 @@ def test_numbers_are_stored_for_each_library_and_only_for_its_owner(
         assert file.stat().st_mode & 0o077 == 0
 
 
-def test_a_read_only_library_shows_no_numbers(
-    filled_run: Any, place: str, monkeypatch: pytest.MonkeyPatch, terminal: None
-) -> None:
-    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
-    assert " 1  7cdb59" not in filled_run("list")
-    assert "nothing was searched" in filled_run("read", "1", fails=True)
-
-
 def test_the_beginning_of_an_id_is_enough_if_it_is_unique(filled_run: Any) -> None:
     assert json.loads(filled_run("read", FIRST[:8], "--json"))["id"] == FIRST
     assert "Several ids begin with" in filled_run("read", FIRST[:6], fails=True)
@@ -161,19 +153,6 @@ def test_pipes_get_messages_and_lines_with_whole_ids(filled_run: Any) -> None:
     assert {row[2] for row in fields} == {"4"}
 
 
-@pytest.mark.full
-@pytest.mark.usefixtures("terminal")
-@pytest.mark.parametrize("width", [80, 160])
-def test_a_list_never_truncates_an_id(
-    filled_run: Any, monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    output = filled_run("list")
-    assert FIRST[:8] in output and SECOND[:8] in output
-    assert "A long title" in output and "…" in output
-    assert lines_are_short(output, width)
-
-
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("width", few(range(30, 81, 5), 4))
 def test_a_list_shows_titles_on_a_narrow_terminal(
@@ -185,15 +164,6 @@ def test_a_list_shows_titles_on_a_narrow_terminal(
     assert lines_are_short(output, width)
     assert ("messages" in output) == (width >= 60)
     assert (FIRST[:6] in output) == (width >= 50)
-
-
-@pytest.mark.usefixtures("terminal")
-def test_a_list_without_numbers_shows_ids_on_a_narrow_terminal(
-    filled_run: Any, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    monkeypatch.setenv("COLUMNS", "34")
-    output = filled_run("--read-only", "list")
-    assert FIRST[:6] in output and "The logger" in output
 
 
 @pytest.mark.usefixtures("terminal")
@@ -235,18 +205,6 @@ def test_read_starts_shortly_before_the_hit(plain_run: Any, place: str) -> None:
     assert "line 299." in output, "all that follows is shown, page by page"
 
 
-def test_text_that_confuses_the_renderer_is_printed(
-    plain_run: Any, place: str, terminal: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(text: str) -> None:
-        raise IndexError(text)
-
-    monkeypatch.setattr("recollect.cli.terminal.markdown", fail)
-    with recollect.open(place) as library:
-        library.add_conversation("odd", messages=[{"role": "assistant", "content": "**odd** text"}])
-    assert "**odd** text" in plain_run("read", "odd")
-
-
 @pytest.mark.full
 def test_a_long_conversation_is_shown_in_a_pager(filled_run: Any, place: str) -> None:
     """In a real terminal: the pager gets the conversation, and may quit before its end."""
@@ -278,15 +236,6 @@ def test_help_fits_into_a_narrow_terminal(
             main([*command, "--help"])
         for line in capsys.readouterr().out.splitlines():
             assert len(line) <= 80 or "recollect " in line, line
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_list_of_items_shows_whole_ids(run: Any, place: str, tmp_path: Path) -> None:
-    name = "a-note-with-quite-a-long-name-" * 3
-    (tmp_path / f"{name}.md").write_text("# Roses\n\nPrune them.")
-    run("import", str(tmp_path / f"{name}.md"))
-    (line,) = run("knowledge", "list", "notes").splitlines()
-    assert line.split("\t")[0].endswith(name)
 
 
 def test_a_conversation_is_exported_by_its_number(filled_run: Any) -> None:
@@ -340,14 +289,6 @@ def test_unknown_names_are_errors_that_list_the_closest_first(
         assert message in filled_run("list", *option, "--json", fails=True)
 
 
-def test_known_names_without_messages_are_no_errors(filled_run: Any) -> None:
-    assert "No message has the role “system”. Roles:" in filled_run(
-        "search", "logger", "--role", "system"
-    )
-    assert filled_run("list", "--source", "codex") == ""
-    assert filled_run("list", "--tag", "work").count("\n") == 2
-
-
 # -- the state of the library ----------------------------------------------------
 
 
@@ -359,14 +300,6 @@ def test_without_a_command_the_state_of_the_library_is_shown(run: Any, place: st
     assert "1 conversation, 1 message\n" in output
     assert "Last import" in output and "none" in output
     assert "recollect search WORDS" in output and "recollect --help" in output
-
-
-def test_stats_show_internals_only_on_request(filled_run: Any) -> None:
-    output, verbose = filled_run("stats"), filled_run("stats", "--verbose")
-    assert "2 conversations, 8 messages" in output and "dewdrop 2" in output
-    for word in ("engine", "alternates", "words", "path"):
-        assert f"{word} " not in output.replace("by words", "")
-        assert f"{word} " in verbose
 
 
 @pytest.mark.full
@@ -388,20 +321,3 @@ def test_an_interrupted_import_is_listed_as_stopped_with_the_command_to_resume(
     assert "(stopped)" in run() and "recollect import --list" in run()
     run("import", str(path))
     assert "complete" in run("import", "--list")
-
-
-def test_a_running_import_is_not_listed_as_stopped(
-    run: Any, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "talks.json"
-    messages = [{"id": "m", "role": "user", "content": "zebra"}]
-    path.write_text(json.dumps({"conversations": [{"id": "c1", "messages": messages}]}))
-    listings = []
-
-    def list_imports(*_: object) -> None:
-        main(["import", "--list", "--home", place])
-        listings.append(capsys.readouterr().out)
-
-    with recollect.open(place) as library:
-        library.import_path(path, progress=list_imports)
-    assert "running" in listings[0] and "Resume" not in listings[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -32,7 +31,7 @@ from recollect.errors import (
 from recollect.home_folder import KEY_FILE, has_other_entries
 from recollect.store.shared.database import Tables
 from recollect.store.shared.uploads import UploadFolder
-from recollect.store.sqlite import encryption, fts, vector_search
+from recollect.store.sqlite import encryption
 from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.encryption import ENCRYPTED, ENCRYPTING
 from recollect.transfer.archive import check_archive
@@ -371,38 +370,6 @@ def test_decrypting_gives_back_a_plain_home(home: Path, tmp_path: Path) -> None:
 
 
 @needs_encryption
-def test_the_text_index_of_an_encrypted_library_has_positions(home: Path, tmp_path: Path) -> None:
-    def has_positions() -> bool:
-        with recollect.open(home, background=False) as library:
-            library.index()
-        assert hits(home, '"canaryword sings"') == ["m1"]
-        with closing(connect(home / "users" / "default" / "library.db")) as db:
-            return fts.has_positions(db)
-
-    fill(home, tmp_path / "transcripts")
-    assert not has_positions()
-    encrypt_home(home, PASSPHRASE)
-    assert has_positions()
-    decrypt_home(home)
-    forget_keys()
-    assert not has_positions()
-
-
-@needs_encryption
-def test_a_new_passphrase_opens_the_same_library(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encrypt_home(home, PASSPHRASE)
-    add_messages(home, "one")
-    change_passphrase(home, "another passphrase")
-    forget_keys()
-    with pytest.raises(LockedLibrary, match="wrong"):
-        recollect.open(home)
-    monkeypatch.setenv("RECOLLECT_PASSPHRASE", "another passphrase")
-    assert messages(home) == ["one"]
-
-
-@needs_encryption
 def test_a_library_in_use_is_not_converted(home: Path) -> None:
     add_messages(home, "one")
     with recollect.open(home) as library:
@@ -428,32 +395,6 @@ def test_a_damaged_library_is_not_converted(home: Path) -> None:
     with pytest.raises(DamagedLibrary):
         encrypt_home(home, PASSPHRASE)
     assert not (home / KEY_FILE).exists()
-
-
-@needs_encryption
-@pytest.mark.parametrize("are_many", [False, True])
-def test_vectors_in_memory_follow_changes(
-    home: Path, are_many: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if are_many:
-        monkeypatch.setattr(vector_search, "ROWS_PER_BLOCK", 1)
-        monkeypatch.setattr(vector_search, "MIN_ROWS", 1)
-        monkeypatch.setattr(vector_search, "SEARCHES_WITHOUT_SIGNS", 0)
-    encrypt_home(home, PASSPHRASE)
-    question = "an animal that lives in the sea"
-    with recollect.open(home, background=False) as library:
-        library.add_conversation("c1", "Animals")
-        for id, text in (("a", "Whales swim in the ocean."), ("b", "Bread is baked in an oven.")):
-            library.add_message("c1", "user", text, id=id)
-        library.index()
-        assert library.search(question).hits[0].message_id == "a"
-        library.add_message("c1", "user", "A dolphin is an ocean animal.", id="c")
-        library.index()
-        assert {hit.message_id for hit in library.search(question).hits[:2]} == {"a", "c"}
-        library.delete_message("c1", "c")
-        assert library.search(question).hits[0].message_id == "a"
-        assert "c" not in {hit.message_id for hit in library.search(question).hits}
-        assert not list(home.rglob("space-*"))
 
 
 # -- kills ---------------------------------------------------------------------
@@ -685,21 +626,3 @@ def test_uploads_to_an_encrypted_home_wait_in_memory(home: Path) -> None:
         service.close()
     assert list(uploads.folder.iterdir()) == []
     uploads.folder.rmdir()
-
-
-@needs_encryption
-def test_the_key_file_and_stats_tell_nothing(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fill(home, tmp_path / "transcripts")
-    forget_keys()
-    assert main(["encrypt", "--home", str(home)]) == 0
-    key = encryption.data_key(home)
-    assert key is not None
-    content = (home / KEY_FILE).read_text()
-    assert set(json.loads(content)) == {"format", "state", "id", "record"}
-    assert main(["stats", "--home", str(home)]) == 0
-    output = content + capsys.readouterr().out
-    assert PASSPHRASE not in output
-    assert key.secret.hex() not in output
-    assert key.for_databases.hex() not in output

@@ -12,9 +12,7 @@ import recollect
 from recollect import Document, Passage
 from recollect.errors import NotFound
 from recollect.knowledge.paths import path_through
-from recollect.knowledge.retrieval import Retrieval
 from recollect.model.documents import Position, arrange
-from recollect.store.sql import lookup
 
 
 @st.composite
@@ -61,19 +59,6 @@ def test_the_default_path_extends_the_canonical_one(positions: list[Position]) -
             steps[len(canonical) - 1 :], steps[len(canonical) :], strict=False
         )
     )
-
-
-@given(trees())
-def test_every_message_can_be_reached_by_switching_at_forks(positions: list[Position]) -> None:
-    visited: set[str] = set()
-    ahead = path_through(positions)
-    while ahead:
-        step = ahead.pop()
-        for sibling in step.siblings:
-            if sibling not in visited:
-                ahead += path_through(positions, sibling)
-        visited |= {step.position.id, *step.siblings}
-    assert visited == {position.id for position in positions}
 
 
 @given(trees())
@@ -172,14 +157,3 @@ def test_a_view_without_branches_is_a_page_of_all_messages(
     assert [(m.passage.id, m.siblings, m.index) for m in view.messages] == [
         (message["id"], (message["id"],), 0) for message in messages[start : start + 4]
     ]
-
-
-def test_a_page_of_a_conversation_without_branches_is_read_without_the_rest(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library.add_conversation("c", messages=CHAIN)
-    monkeypatch.delattr(lookup, "read")
-    monkeypatch.delattr(lookup, "positions")
-    assert library.view("c", around="m9", limit=3).start == 8
-    retrieval = Retrieval(mode="chunk", loc={"message_id": "m9"})
-    assert "9" in library.knowledge.get("chats", "c", retrieval)["content"]

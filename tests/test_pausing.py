@@ -90,20 +90,3 @@ def test_the_command_line_pauses_and_resumes(run: Any, monkeypatch: pytest.Monke
     assert result["paused"] and result["embedded"], "an explicit command indexes anyway"
     assert json.loads(run("index", "--resume", "--json")) == {"paused": False}
     assert "paused" not in run("index")
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_status_says_why_indexing_stopped(
-    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECOLLECT_OBSERVER", "off")
-    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "gte-small")
-    library = background()
-    fill(library, 4)
-    wait_until_idle(library)
-    assert "recollect model fetch" in library.index_status().problem
-    monkeypatch.setenv("RECOLLECT_EMBEDDINGS", "static")
-    library.pause_indexing(False)
-    wait_until_idle(library)
-    status = library.index_status()
-    assert (status.problem, status.embedded) == ("", 4)

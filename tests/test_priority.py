@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 
@@ -58,19 +57,6 @@ def test_searches_that_never_end_do_not_stop_background_work(
     with searching():
         in_thread(lambda: steps.extend(stop() for _ in range(10))).join(30)
     assert steps == [False] * 10
-
-
-def test_background_work_waits_less_the_less_it_has_worked(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-    now = iter([0.0, 0.1, 1.1, 1.2, 1.4, 1.5, 1.9])
-    clock = SimpleNamespace(monotonic=lambda: next(now))  # other threads read the real one
-    monkeypatch.setattr(priority, "time", clock)
-    monkeypatch.setattr(priority, "wait_for_searches", waits.append)
-    stop = after_searches(lambda: False)
-    for _ in range(3):
-        stop()
-    # It works for .1 s before each wait: of the first second, it waits all, of the next .3, .2.
-    assert waits == pytest.approx([1.0, 0.3, 0.4])
 
 
 def test_the_background_thread_waits_for_searches_of_either_store(

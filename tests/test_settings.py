@@ -46,14 +46,6 @@ def test_the_environment_takes_precedence_over_the_file(
     assert (settings.PORT.get(), settings.PORT.origin()) == (9001, "environment")
 
 
-def test_an_empty_environment_variable_counts_as_unset(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file.write_text("port = 9000\n")
-    monkeypatch.setenv("RECOLLECT_PORT", " ")
-    assert settings.PORT.get() == 9000
-
-
 def test_a_changed_file_is_read_again(file: Path) -> None:
     file.write_text("port = 9000\n")
     assert settings.PORT.get() == 9000
@@ -79,14 +71,6 @@ def test_an_invalid_file_is_an_error_that_names_it(file: Path, text: str, messag
     with pytest.raises(InvalidInput, match=message) as error:
         setting.get()
     assert str(file) in str(error.value)
-
-
-def test_an_invalid_environment_variable_is_an_error_that_names_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("RECOLLECT_REDACT", "perhaps")
-    with pytest.raises(InvalidInput, match="RECOLLECT_REDACT: 'perhaps' is not one of on, off"):
-        settings.REDACT.get()
 
 
 def test_config_sets_and_unsets_a_value_and_keeps_comments(

@@ -146,36 +146,6 @@ def test_the_list_scrolls_through_ten_thousand_conversations(
 
 
 @pytest.mark.full
-def test_filters_narrow_the_list_and_are_kept_in_the_url(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "a", "Alpha", "x", project="work")
-    add(site.library, "b", "Beta", "y", metadata={"tags": ["green"]}, created_at="2025-05-05")
-    add(site.library, "c", "Gamma", "z", "answered")
-    page = open_page()
-    page.keyboard.press("f")
-    page.get_by_label("Project", exact=True).select_option("work")
-    expect(page.locator(".row")).to_have_text([re.compile("Alpha")])
-    expect(page).to_have_url(re.compile("project=work"))
-    page.reload()
-    expect(page.locator(".row")).to_have_text([re.compile("Alpha")])
-    page.locator(".row").click()
-    expect(page.locator("h1")).to_have_text("Alpha")
-    expect(page).to_have_url(re.compile("project=work"))
-    page.get_by_role("button", name="Clear filters").click()
-    expect(page.locator(".row")).to_have_count(3)
-    page.get_by_label("Tag", exact=True).select_option("green")
-    expect(page.locator(".row")).to_have_text([re.compile("Beta")])
-    page.get_by_role("button", name="Clear filters").click()
-    page.get_by_label("Role", exact=True).select_option("assistant")
-    expect(page.locator(".row")).to_have_text([re.compile("Gamma")])
-    page.get_by_role("button", name="Clear filters").click()
-    page.get_by_label("Filter by title or id").fill("bet")
-    expect(page.locator(".row")).to_have_text([re.compile("Beta")])
-    page.get_by_label("Filter by title or id").fill("")
-    page.get_by_label("From", exact=True).fill("2999-01-01")
-    expect(page.locator(".list .empty-hint")).to_have_text("No conversations match these filters.")
-
-
-@pytest.mark.full
 def test_changes_by_another_process_appear_without_a_reload(
     site: Site, open_page: OpenPage
 ) -> None:
@@ -197,31 +167,6 @@ def test_changes_by_another_process_appear_without_a_reload(
     site.library.update_conversation("live", "Renamed elsewhere")
     expect(page.locator("h1")).to_have_text("Renamed elsewhere")
     expect(page.locator(".row").filter(has_text="Renamed elsewhere")).to_be_visible()
-
-
-@pytest.mark.full
-def test_new_messages_scroll_into_view_at_the_end_and_show_a_button_elsewhere(
-    site: Site, open_page: OpenPage
-) -> None:
-    texts = [f"line {n} " + "word " * 60 for n in range(30)]
-    add(site.library, "grow", "Growing", *texts)
-    page = open_page("/c/grow")
-    expect(page.locator("html")).to_have_attribute("data-live", "on")
-    site.library.add_message("grow", "user", "told, not followed", parent="grow:29")
-    pill = page.locator("[data-new-messages]")
-    expect(pill).to_have_text("1 new message ↓")
-    assert page.evaluate("document.querySelector('[data-scroller]').scrollTop") == 0
-    pill.click()
-    expect(page.get_by_text("told, not followed")).to_be_in_viewport()
-    expect(pill).to_be_hidden()
-    site.library.add_message(
-        "grow",
-        "assistant",
-        "followed " * 40 + "down to the last",
-        parent=page.locator(".message").last.get_attribute("data-message"),
-    )
-    expect(page.get_by_text("down to the last")).to_be_in_viewport()
-    expect(pill).to_be_hidden()
 
 
 # -- searching ---
@@ -251,63 +196,6 @@ def test_typing_in_the_search_box_shows_results(site: Site, open_page: OpenPage)
     page.locator("#q").press("Escape")
     expect(page.locator("h1")).to_have_text("What are you looking for?")
     expect(page.locator("#q")).to_have_value("")
-
-
-@pytest.mark.full
-def test_a_late_response_to_an_old_query_is_dropped(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "tea", "On tea", "sencha")
-    add(site.library, "pears", "Pears", "pear tree")
-    page = open_page("/?q=tree")
-    pending: list[Any] = []
-    page.route(re.compile(r"/console/hits\?.*q=sencha"), lambda route: pending.append(route))
-    with page.expect_request(re.compile(r"/console/hits\?.*q=sencha")):
-        page.locator("#q").fill("sencha")
-    page.locator("#q").fill("pear")
-    expect(page.locator(".hit .title")).to_have_text(["Pears"])
-    expect(page.locator(".results-head h1")).to_contain_text("pear")
-    assert pending
-    page.unroute_all(behavior="ignoreErrors")
-    expect(page.locator(".hit .title")).to_have_text(["Pears"])
-
-
-@pytest.mark.full
-def test_show_more_appends_hits(site: Site, open_page: OpenPage) -> None:
-    for n in range(40):
-        add(site.library, f"pear-{n}", f"Talk {n}", f"pear number {n}")
-    page = open_page("/?q=pear")
-    expect(page.locator(".hit")).to_have_count(15)
-    page.get_by_role("button", name="Show more").click()
-    expect(page.locator(".hit")).to_have_count(30)
-    page.get_by_role("button", name="Show more").click()
-    expect(page.locator(".hit")).to_have_count(40)
-    expect(page.get_by_role("button", name="Show more")).to_have_count(0)
-
-
-@pytest.mark.full
-def test_going_back_to_the_hits_restores_the_scroll_position(
-    site: Site, open_page: OpenPage
-) -> None:
-    for n in range(30):
-        add(site.library, f"pear-{n}", f"Talk {n}", f"pear number {n}")
-    page = open_page("/?q=pear")
-    page.locator(".hit .hit-link").nth(12).scroll_into_view_if_needed()
-    before = page.evaluate("document.querySelector('#main').scrollTop")
-    assert before > 500
-    page.locator(".hit .hit-link").nth(12).click()
-    expect(page.locator("[data-target]")).to_be_visible()
-    page.go_back()
-    expect(page.locator(".hit")).to_have_count(15)
-    page.wait_for_function(
-        "y => Math.abs(document.querySelector('#main').scrollTop - y) < 5", arg=before
-    )
-
-
-@pytest.mark.full
-def test_a_word_with_a_sharp_s_is_highlighted(site: Site, open_page: OpenPage) -> None:
-    messages = [{"role": "user", "content": "Das Gefäß ist voll."}]
-    site.library.add_conversation("c", messages=messages)
-    page = open_page("/c/c?q=Gef%C3%A4%C3%9F")
-    page.wait_for_function("CSS.highlights.get('query').size == 1")
 
 
 @pytest.mark.full
@@ -362,148 +250,7 @@ def numbers_end(page: Any) -> int:
 # -- reading ---
 
 
-@pytest.mark.full
-def test_branches_can_be_switched(site: Site, open_page: OpenPage) -> None:
-    site.library.add_conversation(
-        "tree",
-        "Tree",
-        messages=[
-            {"id": "q", "role": "user", "content": "question"},
-            {"id": "a1", "role": "assistant", "content": "first answer", "parent": "q"},
-            {"id": "b1", "role": "user", "content": "thanks for the first", "parent": "a1"},
-            {"id": "a2", "role": "assistant", "content": "second answer", "parent": "q"},
-        ],
-    )
-    page = open_page("/c/tree")
-    expect(page.get_by_text("second answer")).to_be_visible()
-    expect(page.locator(".branches .number")).to_have_text("2/2")
-    page.get_by_label("Previous version").click()
-    expect(page.get_by_text("first answer")).to_be_visible()
-    expect(page.get_by_text("thanks for the first")).to_be_visible()
-    expect(page.get_by_text("second answer")).to_have_count(0)
-    expect(page.locator(".branches .number")).to_have_text("1/2")
-    page.get_by_label("Next version").click()
-    expect(page.get_by_text("second answer")).to_be_visible()
-    page.go_back()
-    expect(page.get_by_text("first answer")).to_be_visible()
-    expect(page.locator("[data-message-count]")).to_have_text("4 messages, 3 on this branch")
-
-
-@pytest.mark.full
-def test_a_rare_tag_is_offered_when_its_beginning_is_typed(site: Site, open_page: OpenPage) -> None:
-    tags = [*(f"tag {n:02}" for n in range(60)), "zebra"]
-    site.library.add_conversation("tagged", metadata={"tags": tags})
-    add(site.library, "c", "C", "hello")
-    page = open_page("/c/c")
-    offers = page.locator("#all-tags option")
-    expect(offers).to_have_count(50)
-    page.get_by_label("Add a tag").press_sequentially("zeb")
-    expect(offers).to_have_count(1)
-    expect(offers).to_have_attribute("value", "zebra")
-
-
-@pytest.mark.full
-def test_markdown_and_code_are_rendered(site: Site, open_page: OpenPage) -> None:
-    site.library.add_conversation(
-        "md",
-        "Markdown",
-        messages=[
-            {"role": "user", "content": "How?"},
-            {"role": "assistant", "type": "thinking", "content": "Let me think."},
-            {
-                "role": "assistant",
-                "type": "tool_call",
-                "tool": "docs",
-                "content": '{"q": "gather"}',
-            },
-            {"role": "assistant", "content": MARKDOWN, "model": "model-7"},
-            {"role": "user", "content": "For people.", "visibility": "human_only"},
-        ],
-    )
-    page = open_page("/c/md")
-    expect(page.locator(".body strong")).to_have_text("gather")
-    expect(page.locator(".body code .k").first).to_have_text("async")
-    expect(page.locator(".body td.align-right")).to_have_text("2")
-    link = page.locator(".body a.image")
-    expect(link).to_have_text("Image: a plan")
-    expect(link).to_have_attribute("rel", "noopener noreferrer nofollow")
-    expect(page.get_by_text("Let me think.").last).to_be_hidden()
-    page.get_by_text("Thinking").click()
-    expect(page.locator(".body", has_text="Let me think.")).to_be_visible()
-    expect(page.locator(".model")).to_have_text("model-7")
-    expect(page.locator(".chip.restricted")).to_have_text("people only")
-
-
 # -- changing ---
-
-
-@pytest.mark.full
-def test_a_conversation_can_be_renamed(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "c", "Before", "text")
-    page = open_page("/c/c")
-    page.keyboard.press("r")
-    field = page.get_by_label("New title")
-    expect(field).to_be_focused()
-    field.fill("After & <b>all</b>")
-    field.press("Enter")
-    expect(page.locator("h1")).to_have_text("After & <b>all</b>")
-    expect(page.locator(".row .title")).to_have_text("After & <b>all</b>")
-    assert site.library.conversation("c").title == "After & <b>all</b>"
-    page.keyboard.press("r")
-    field.fill("Never mind")
-    field.press("Escape")
-    expect(page.locator("h1")).to_have_text("After & <b>all</b>")
-
-
-@pytest.mark.full
-def test_a_conversation_can_be_deleted_and_restored(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "a", "Keep", "one")
-    add(site.library, "b", "Throw away", "two", "three")
-    page = open_page("/c/b")
-    page.get_by_role("button", name="Delete").click()
-    expect(page.locator(".row")).to_have_count(1)
-    expect(page.locator("h1")).to_have_text("Keep")
-    expect(page.locator(".toast")).to_contain_text("Deleted “Throw away”.")
-    with pytest.raises(recollect.RecollectError):
-        site.library.conversation("b")
-    page.keyboard.press("u")
-    expect(page.locator("h1")).to_have_text("Throw away")
-    expect(page.locator(".row")).to_have_count(2)
-    assert [m.content for m in site.library.conversation("b").messages] == ["two", "three"]
-
-
-@pytest.mark.full
-def test_ids_with_special_characters_work_everywhere(site: Site, open_page: OpenPage) -> None:
-    id = "search/messages//a?x=1&y#z %41 <b>日本語</b> 🌱/.."
-    add(site.library, id, "Odd", "one")
-    page = open_page()
-    page.locator(".row").click()
-    expect(page.locator(".message")).to_have_count(1)
-    page.reload()
-    page.wait_for_selector("html[data-ready]")
-    page.keyboard.press("r")
-    page.get_by_label("New title").fill("Renamed")
-    page.keyboard.press("Enter")
-    expect(page.locator(".row .title")).to_have_text("Renamed")
-    page.keyboard.press("e")
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Plain text").click()
-    assert "USER: one" in waiting.value.path().read_text()
-    page.keyboard.press("#")
-    expect(page.locator(".row")).to_have_count(0)
-    page.locator(".toast", has_text="Deleted").get_by_role("button", name="Undo").click()
-    expect(page.locator("h1")).to_have_text("Renamed")
-    assert site.library.conversation(id).title == "Renamed"
-
-
-@pytest.mark.full
-def test_show_all_expands_a_long_message(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "big", "Big", "\n".join(f"line {n} of many" for n in range(4_000)))
-    page = open_page("/c/big")
-    expect(page.get_by_text("line 3999 of many")).to_have_count(0)
-    page.get_by_role("button", name="Show all").click()
-    expect(page.get_by_text("line 3999 of many")).to_be_attached()
-    expect(page.get_by_role("button", name="Show all")).to_have_count(0)
 
 
 @pytest.mark.full
@@ -609,33 +356,6 @@ def test_a_dropped_file_is_imported_with_a_receipt_and_can_be_undone(
     expect(page.locator(".upload-tray")).to_be_hidden()
 
 
-@pytest.mark.full
-def test_chosen_files_are_imported_one_after_the_other(site: Site, open_page: OpenPage) -> None:
-    page = open_page("/imports")
-    expect(page.locator(".empty-hint").last).to_have_text("No imports yet.")
-    page.locator(".page [data-files]").set_input_files(
-        [
-            {
-                "name": "conversations.json",
-                "mimeType": "application/json",
-                "buffer": EXPORT.encode(),
-            },
-            {
-                "name": "<img src=x onerror=alert(1)>.xyz",
-                "mimeType": "text/plain",
-                "buffer": b"just text",
-            },
-        ]
-    )
-    cards = page.locator(".upload")
-    expect(cards.nth(0)).to_have_attribute("data-state", "done")
-    expect(cards.nth(1)).to_have_attribute("data-state", "failed")
-    expect(cards.nth(1).locator("[data-text]")).to_contain_text("has no known format")
-    expect(page.locator(".page .receipt h2")).to_have_text("conversations.json")
-    page.locator(".page .receipt").get_by_role("button", name="Undo").click()
-    expect(page.locator(".page .receipt .chip")).to_have_text("undone")
-
-
 # -- the rest ---
 
 
@@ -721,23 +441,6 @@ def test_everything_works_with_the_keyboard(site: Site, open_page: OpenPage) -> 
     expect(page.locator("#help")).to_be_hidden()
 
 
-NAMELESS = """() => [...document.querySelectorAll("button, a[href], input, select, summary, meter")]
-  .filter((e) => e.type !== "hidden" && !e.hidden && e.getAttribute("aria-hidden") !== "true")
-  .filter((e) => !e.textContent.trim() && !e.getAttribute("aria-label") && !e.labels?.length)
-  .map((e) => e.outerHTML)"""
-
-
-@pytest.mark.full
-def test_single_key_shortcuts_can_be_turned_off(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "c", "C", "text")
-    page = open_page("/c/c")
-    page.keyboard.press("?")
-    page.get_by_label("Enable single-key shortcuts").uncheck()
-    page.keyboard.press("Escape")
-    page.keyboard.press("r")
-    expect(page.get_by_label("New title")).to_be_hidden()
-
-
 @pytest.mark.full
 def test_on_a_phone_the_list_is_a_drawer(site: Site, open_page: OpenPage) -> None:
     add(site.library, "md", "A title that is rather long for such a small screen", "How?", MARKDOWN)
@@ -753,24 +456,6 @@ def test_on_a_phone_the_list_is_a_drawer(site: Site, open_page: OpenPage) -> Non
         page.wait_for_selector("html[data-ready]")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
     page.goto(site.url + "/c/md")
-
-
-@pytest.mark.full
-def test_the_theme_can_be_switched(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "md", "Markdown", "How?", MARKDOWN)
-    page = open_page("/c/md", dark=True)
-
-    def brightness() -> int:
-        colour = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-        return sum(map(int, re.findall(r"\d+", colour)[:3]))
-
-    assert brightness() < 150
-    page.get_by_role("button", name="Switch between light and dark").click()
-    assert brightness() > 600
-    page.reload()
-    assert brightness() > 600
-    page.get_by_role("button", name="Switch between light and dark").click()
-    assert brightness() < 150
 
 
 class _Listener(BaseHTTPRequestHandler):

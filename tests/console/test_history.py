@@ -91,16 +91,3 @@ def test_going_back_to_a_conversation_shows_the_message_that_was_read(
     expect(page.locator("h1")).to_have_text("Other")
     page.go_back()
     expect(message).to_be_in_viewport()
-
-
-@pytest.mark.full
-def test_the_search_box_is_empty_on_pages_that_are_not_results(
-    site: Site, open_page: OpenPage
-) -> None:
-    add_teas(site.library, 3)
-    page = open_page("/?q=sencha")
-    page.click(".brand")
-    expect(page.locator("h1")).to_have_text("What are you looking for?")
-    expect(page.locator("#q")).to_have_value("")
-    page.go_back()
-    expect(page.locator("#q")).to_have_value("sencha")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 import socket
 import stat
 import threading
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,20 +99,6 @@ def test_an_upload_is_imported_and_has_a_receipt(
     assert [j["id"] for j in client.get("/api/imports").json()["imports"]] == [job.id]
 
 
-def test_a_receipt_names_the_file_not_the_servers_folders(
-    client: TestClient, service: Service
-) -> None:
-    id = send(client, "conversations.json", EXPORT).json()["id"]
-    receipt = finish_job(service, id).receipt
-    assert receipt
-    assert client.get("/api/receipts").json()["receipts"][0]["path"] == "conversations.json"
-    html = client.get(f"/console/receipts/{receipt.id}").text
-    assert "conversations.json" in html
-    assert "uploads" not in html
-    assert "1 new" in html
-    assert "conversation without messages" in html
-
-
 @pytest.mark.full
 def test_a_receipt_says_how_many_of_each_kind_a_file_has(
     client: TestClient, service: Service
@@ -129,19 +112,6 @@ def test_a_receipt_says_how_many_of_each_kind_a_file_has(
     assert file["kinds"] == {"conversation": 1, "note": 1}
     html = client.get(f"/console/receipts/{receipt.id}").text
     assert "<strong>Items</strong>" in html and "(1 conversation, 1 note)" in html
-
-
-@pytest.mark.full
-def test_receipts_are_paginated(client: TestClient, service: Service) -> None:
-    for _ in range(3):
-        with service.imports.upload(default_user(), "a.json") as upload:
-            upload.write(EXPORT)
-            upload.accept()
-    while any(job.state not in (DONE, FAILED) for job in service.imports.list_for(default_user())):
-        threading.Event().wait(0.01)
-    page = client.get("/api/receipts?limit=1&offset=1").json()
-    assert (page["total"], [receipt["id"] for receipt in page["receipts"]]) == (3, [2])
-    assert client.get("/api/receipts?limit=0").status_code == 400
 
 
 @uploads_are_files
@@ -172,28 +142,6 @@ def test_an_import_can_be_undone(
     assert library.conversation_page() == ([], 0)
     assert "undone" in client.get("/imports").text
     assert client.post("/api/receipts/999/undo").status_code == 404
-
-
-def test_a_zip_file_is_imported(
-    client: TestClient, service: Service, library: recollect.Library
-) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("conversations.json", EXPORT)
-    job = send(client, "export.zip", buffer.getvalue()).json()["id"]
-    assert finish_job(service, job).state == DONE
-    assert library.conversation_page()[1] == 1
-
-
-def test_an_uploaded_note_is_recognized_by_its_file_name(
-    client: TestClient, service: Service, library: recollect.Library
-) -> None:
-    assert finish_job(service, send(client, "idea.md", b"Beans").json()["id"]).state == DONE
-    note = library._store.document("idea")
-    assert (note.source, note.source_id, note.created_at) == ("notes", "idea.md", None)
-    page = client.get("/imports").text
-    assert "Items" in page
-    assert "Conversations</strong>" not in page
 
 
 @pytest.mark.parametrize(
@@ -366,19 +314,6 @@ def test_unfinished_uploads_are_removed_after_a_day(
     service.imports.uploads.remove_stale(set())
     assert not files(service)
     writer.close()
-
-
-def test_an_upload_without_a_job_is_imported(tmp_path: Path) -> None:
-    folder = tmp_path / "uploads" / "abc"
-    folder.mkdir(parents=True)
-    (folder / "up.json").write_bytes(EXPORT)
-    note = {"user": "ann", "name": "up.json", "size": len(EXPORT), "kind": None, "attempts": 1}
-    (folder / "upload.json").write_text(json.dumps(note))
-    service = Service(tmp_path, ServiceConfig())
-    service.start_jobs()
-    assert finish_job(service, "abc").state == DONE
-    wait_for_removal(service)
-    service.close()
 
 
 @given(st.text())

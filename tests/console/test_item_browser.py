@@ -5,7 +5,6 @@ RECOLLECT_SCREENSHOTS=1 saves a picture of every page in artifacts/screenshots.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -137,20 +136,6 @@ def test_each_kind_has_a_tab_a_list_and_filters(site: Site, open_page: OpenPage)
     expect(rows).to_have_text([re.compile("On pears")])
 
 
-@pytest.mark.full
-def test_changes_made_elsewhere_appear_without_a_reload(site: Site, open_page: OpenPage) -> None:
-    fill(site.library)
-    id = id_of(site.library, "notes", "Moss garden")
-    page = open_page(f"/knowledge/notes/{id}")
-    expect(page.locator("html[data-live=on]")).to_be_attached()
-    site.library.knowledge.edit("notes", id, {"content": "Moss likes *rain*.", "title": "Moss"})
-    expect(page.locator(".note-body em")).to_have_text("rain")
-    expect(page.locator("main h1")).to_have_text("Moss")
-    expect(page.locator(".row[aria-current]")).to_contain_text("Moss")
-    site.library.knowledge.create("notes", {"title": "New one"})
-    expect(page.locator(".row")).to_have_count(3)
-
-
 # -- reading ---
 
 
@@ -195,26 +180,6 @@ def test_a_time_in_the_url_scrolls_the_transcript(site: Site, open_page: OpenPag
     )
     page.go_back()
     expect(here).to_have_text("Sentence number 33 about moss and rain.")
-
-
-@pytest.mark.full
-def test_a_time_far_into_a_long_transcript_is_loaded(site: Site, open_page: OpenPage) -> None:
-    site.library.knowledge.create(
-        "media", {"title": "Long", "media_type": "podcast", "transcript": transcript(5_000)}
-    )
-    page = open_page(f"/knowledge/media/{id_of(site.library, 'media', 'Long')}#t=18001")
-    expect(page.locator("[data-current]")).to_have_text("Sentence number 4500 about moss and rain.")
-    expect(page.locator("[data-current]")).to_be_in_viewport()
-
-
-@pytest.mark.full
-def test_fields_can_be_copied(site: Site, open_page: OpenPage, browser: Any) -> None:
-    fill(site.library)
-    page = open_page(f"/knowledge/prompts/{id_of(site.library, 'prompts', 'Explain')}")
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.get_by_title("Copy user prompt").click()
-    expect(page.locator(".toast")).to_contain_text("Text copied.")
-    assert page.evaluate("navigator.clipboard.readText()") == "Explain {{it}}."
 
 
 def test_hits_of_every_kind_open_at_the_match(site: Site, open_page: OpenPage) -> None:
@@ -322,45 +287,6 @@ def test_an_item_can_be_deleted_and_restored(site: Site, open_page: OpenPage) ->
         assert site.library._store.document(before.id) == before
 
 
-@pytest.mark.full
-def test_deleting_an_item_cancels_a_live_update_of_its_page(
-    site: Site, open_page: OpenPage
-) -> None:
-    """Otherwise the update arrives after the deletion and fails."""
-    fill(site.library)
-    address = f"/knowledge/notes/{id_of(site.library, 'notes', 'Moss garden')}"
-    page = open_page(address)
-    page.wait_for_selector("html[data-live=on]")
-    pending: list[Any] = []
-    page.route(f"**{address}", lambda route: pending.append(route))
-    with page.expect_request(f"**{address}"):
-        site.library.knowledge.create("notes", {"title": "Rain", "content": "It rains."})
-    with page.expect_event("requestfailed") as failure:
-        page.keyboard.press("#")
-    assert failure.value.url.endswith(address)
-    expect(page.locator(".toast")).to_contain_text("Deleted “Moss garden”")
-    assert pending
-    page.unroute_all(behavior="ignoreErrors")
-
-
-@pytest.mark.full
-def test_an_item_can_be_exported(site: Site, open_page: OpenPage) -> None:
-    fill(site.library)
-    page = open_page(f"/knowledge/notes/{id_of(site.library, 'notes', 'Moss garden')}")
-    page.keyboard.press("e")
-    with page.expect_download() as started:
-        page.get_by_role("link", name="Markdown").click()
-    download = started.value
-    assert download.suggested_filename == "Moss garden.md"
-    assert "Moss likes **shade**." in download.path().read_text()
-    page.goto(f"{site.url}/knowledge/characters/{id_of(site.library, 'characters', 'Fern')}")
-    page.wait_for_selector("html[data-ready]")
-    page.keyboard.press("e")
-    with page.expect_download() as started:
-        page.get_by_role("link", name="Card (JSON)").click()
-    assert json.loads(started.value.path().read_text())["data"]["name"] == "Fern"
-
-
 # -- for everybody ---
 
 
@@ -379,29 +305,6 @@ def test_item_pages_fit_a_phone(site: Site, open_page: OpenPage) -> None:
         page.goto(f"{site.url}/knowledge/{path}")
         page.wait_for_selector("html[data-ready]")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-@pytest.mark.full
-def test_item_pages_have_a_dark_theme(site: Site, open_page: OpenPage) -> None:
-    fill(site.library)
-    for path in (
-        "notes",
-        f"media/{id_of(site.library, 'media', 'A talk on moss')}#t=40",
-        "characters/Fern",
-    ):
-        page = open_page(f"/knowledge/{path}", dark=True)
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") in (
-            "rgba(0, 0, 0, 0)",
-            "rgb(21, 24, 26)",
-        )
-
-
-NAMELESS = """() => [
-    ...document.querySelectorAll("button, a[href], input, select, textarea, summary"),
-  ]
-  .filter((e) => e.type !== "hidden" && e.checkVisibility())
-  .filter((e) => !(e.ariaLabel || e.textContent.trim() || e.title || e.labels?.length))
-  .map((e) => e.outerHTML)"""
 
 
 def test_stored_text_runs_no_script_and_sends_no_requests(site: Site, open_page: OpenPage) -> None:

@@ -115,20 +115,6 @@ def test_what_a_key_opens_closes_with_escape_and_returns_the_focus(
 
 @pytest.mark.full
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_row_menu_opens_while_the_sidebar_is_hidden(site: Site, open_page: OpenPage) -> None:
-    add_conversations(site)
-    page = open_page("/c/c1")
-    page.keyboard.press("[")
-    page.keyboard.press("m")
-    page.locator("#row-menu").wait_for()
-    page.keyboard.press("Enter")
-    page.locator("#row-dialog input").fill("Renamed")
-    page.keyboard.press("Enter")
-    page.locator("h1").get_by_text("Renamed").wait_for()
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_results_are_previewed_and_opened_by_keyboard(site: Site, open_page: OpenPage) -> None:
     add_conversations(site)
     page = open_page("/?q=garden")
@@ -140,22 +126,3 @@ def test_results_are_previewed_and_opened_by_keyboard(site: Site, open_page: Ope
     page.wait_for_selector("[data-page='conversation']")
     page.keyboard.press("Escape")
     page.wait_for_selector("[data-page='search']")
-
-
-@pytest.mark.full
-def test_keys_scroll_a_page_that_was_just_opened(site: Site, open_page: OpenPage) -> None:
-    messages = [{"role": "user", "content": f"Tomatoes {number}"} for number in range(30)]
-    site.library.add_conversation("long", "On tomatoes", messages=messages)
-    for path, selector in (("/c/long", "[data-scroller]"), ("/settings", "#main")):
-        page = open_page(path)
-        area = page.locator(selector)
-        positions = [0]
-        for key in ("PageDown", "Space", "End", "PageUp", "Shift+Space", "Home"):
-            page.keyboard.press(key)
-            positions.append(area.evaluate("element => element.scrollTop"))
-        assert positions[0] < positions[1] < positions[3]
-        assert positions[3] > positions[4] > positions[6] == 0
-    page = open_page("/c/long")
-    page.locator("h1").focus()
-    page.keyboard.press("ArrowDown")
-    assert page.locator("[data-scroller]").evaluate("element => element.scrollTop") > 0

@@ -56,18 +56,6 @@ def test_hundreds_of_tags_leave_room_for_the_messages(site: Site, open_page: Ope
 
 
 @pytest.mark.full
-def test_code_in_right_to_left_text_reads_from_left_to_right(
-    site: Site, open_page: OpenPage
-) -> None:
-    add(site.library, "שלום `tea.brew()` $a < b$\n\n```python\nbrew('שלום')\n```")
-    page = open_page("/c/c")
-    direction = "element => getComputedStyle(element).direction"
-    assert page.locator(".body").evaluate(direction) == "rtl"
-    for selector in (".body p code", ".body pre", ".body math"):
-        assert page.locator(selector).evaluate(direction) == "ltr"
-
-
-@pytest.mark.full
 def test_the_api_reference_fits_a_phone(open_page: OpenPage) -> None:
     page = open_page("/docs", phone=True, ready=False)
     for details in page.locator("details").all():
@@ -91,13 +79,3 @@ def test_collapsed_messages_show_what_they_are_about(site: Site, open_page: Open
     row = page.locator("[data-preview-pane] summary", has_text="Let me look")
     expect(row).to_be_visible()
     assert row.bounding_box()["height"] < 60
-
-
-@pytest.mark.full
-def test_completions_can_be_read_on_a_phone(site: Site, open_page: OpenPage) -> None:
-    add(site.library, "Sencha", metadata={"tags": ["green and roasted tea"]})
-    page = open_page("/", phone=True)
-    page.locator("#q").press_sequentially("tag:gre")
-    completion = page.locator("#completions [data-completion] code")
-    expect(completion).to_be_in_viewport()
-    assert completion.evaluate(EXCESS) <= 0

@@ -14,7 +14,6 @@ from selection import few
 from starlette.testclient import TestClient
 
 import recollect
-from recollect import Filter
 from recollect.errors import SearchTimeout, StorageFull, StoreBusy
 
 PART = {"X-Recollect-Fragment": "part"}
@@ -126,15 +125,6 @@ def test_a_search_works_without_script(client: TestClient, library: recollect.Li
     assert "Results for sencha" in visible_text(html)
 
 
-def test_a_title_is_suggested_only_if_the_conversation_says_something(
-    client: TestClient, library: recollect.Library
-) -> None:
-    for id, content in (("empty", ""), ("tea", "Which tea?")):
-        library.add_conversation(id, "", messages=[{"role": "user", "content": content}])
-    assert "data-use-title" in client.get("/c/tea").text
-    assert "data-use-title" not in client.get("/c/empty").text
-
-
 def test_a_search_for_blanks_is_the_start_page(
     client: TestClient, library: recollect.Library
 ) -> None:
@@ -143,12 +133,6 @@ def test_a_search_for_blanks_is_the_start_page(
     assert response.status_code == 200
     assert "What are you looking for?" in response.text
     assert "data-matches" not in client.get("/c/tea?q=%20").text
-
-
-def test_the_page_about_an_invalid_search_keeps_it(client: TestClient) -> None:
-    response = client.get("/?q=tea+before:2026-99")
-    assert response.status_code == 400
-    assert 'value="tea before:2026-99"' in response.text
 
 
 @pytest.mark.parametrize("kind", ["chats", "all"])
@@ -170,57 +154,6 @@ def test_a_correction_is_shown_with_a_button_to_search_as_typed(
     assert "Similar in meaning" not in visible_text(as_typed)
 
 
-def test_words_are_shown_with_their_accents_and_as_a_whole(
-    client: TestClient, library: recollect.Library
-) -> None:
-    texts = ["Le propriétaire garde la caution.", "Wir mögen Gärten.", "非同期処理を書いた。"]
-    for number, text in enumerate(texts):
-        library.add_conversation(str(number), messages=[{"role": "user", "content": text}])
-
-    def text(query: str) -> str:
-        return visible_text(client.get(f"/console/hits?q={query}", headers=PART).text)
-
-    answer = text("propietairé")
-    assert "Showing results for propriétaire ." in answer
-    assert "Searched for" not in answer  # the button says so
-    assert "Contains “gärten”" in text("Gärten")
-    assert "Contains “非同期”" in text("非同期")
-
-
-def test_a_result_says_if_only_its_title_has_the_words(
-    client: TestClient, library: recollect.Library
-) -> None:
-    library.add_conversation("t", "Dwarfs", messages=[{"role": "user", "content": "Any news?"}])
-    library.index()
-    answer = visible_text(client.get("/console/hits?q=dwarfs", headers=PART).text)
-    assert "The title contains words of the search." in answer
-
-
-def test_the_advice_after_a_search_without_results_fits_it(
-    client: TestClient, library: recollect.Library
-) -> None:
-    def text(query: str) -> str:
-        return visible_text(client.get(f"/console/hits?q={query}", headers=PART).text)
-
-    assert "Your library is empty. Import something to search in it." in text("zxqv")
-    library.add_conversation("tea", messages=[{"role": "user", "content": "Sencha"}])
-    assert "Try another word, or a prefix such as config*." in text("zxqv")
-    assert "Try fewer words, or a prefix such as config*." in text("zxqv+zqqx")
-
-
-def test_a_correction_that_only_notes_cause_is_shown(
-    client: TestClient, library: recollect.Library
-) -> None:
-    library.add_conversation("tea", "On tea", messages=[{"role": "user", "content": "Sencha"}])
-    for number in range(3):
-        fields = {"title": f"Bed {number}", "content": "Snapdragons and phlox."}
-        library.knowledge.create("notes", fields)
-    library.index()
-    text = visible_text(client.get("/console/hits?q=snapdragoms&kind=all", headers=PART).text)
-    assert "Showing results for snapdragons . Search instead for snapdragoms" in text
-    assert "mentions" not in text
-
-
 def test_a_search_of_everything_names_only_words_that_nothing_contains(
     client: TestClient, library: recollect.Library
 ) -> None:
@@ -237,41 +170,6 @@ def test_a_search_of_everything_names_only_words_that_nothing_contains(
     assert "Nothing mentions “zxqv”." in text("sencha+phlox+zxqv")
     assert "No message mentions “phlox”." in text("sencha+phlox", "conversations")
     assert "No note mentions “sencha”." in text("sencha+phlox", "notes")
-
-
-def test_a_project_that_does_not_exist_is_named_unless_a_note_is_in_it(
-    client: TestClient, library: recollect.Library
-) -> None:
-    message = {"role": "user", "content": "Sencha"}
-    library.add_conversation("tea", "On tea", messages=[message], project="kitchen")
-    library.knowledge.create("notes", {"title": "Phlox", "content": "Next to the beans."})
-    library.index()
-
-    def text(query: str) -> str:
-        return visible_text(client.get(f"/console/hits?q={query}&kind=all", headers=PART).text)
-
-    answer = text("zxqv+in:nope")
-    assert "Nothing mentions “zxqv”." in answer
-    assert "No message is in a project named “nope”. Projects: kitchen." in answer
-    answer = text("phlox+in:default")
-    assert "Next to the beans." in answer
-    assert "named" not in answer
-
-
-def test_a_search_without_hits_says_that_vectors_were_not_used(
-    client: TestClient, library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library.add_conversation("tea", "On tea", messages=[{"role": "user", "content": "Sencha"}])
-    library.index()
-
-    def fail(*arguments: object) -> None:
-        raise recollect.RecollectError("the model is broken.")
-
-    monkeypatch.setattr("recollect.index.meaning.Meaning.vector", fail)
-    text = visible_text(client.get("/console/hits?q=zxqv", headers=PART).text)
-    assert "No message mentions zxqv" in text
-    assert "Vectors were not used: the model is broken." in text
-    assert "“zxqv”" not in text
 
 
 def test_messages_are_shown_if_the_search_of_items_takes_too_long(
@@ -291,23 +189,6 @@ def test_messages_are_shown_if_the_search_of_items_takes_too_long(
     assert client.get("/console/hits?q=phlox&kind=all", headers=PART).status_code == 503
 
 
-def test_a_doubt_about_messages_is_not_one_about_notes(
-    client: TestClient, library: recollect.Library
-) -> None:
-    texts = ["How do I run the tests?", "Run make test.", "I never run before breakfast."]
-    messages = [{"role": "user", "content": text} for text in texts]
-    library.add_conversation("tests", messages=messages)
-    content = "The backup of the server will run at night, at half past two."
-    library.knowledge.create("notes", {"title": "Server", "content": content})
-    library.index()
-    query = "when does the backup of the server run"
-    assert library.search(query, Filter(kinds=("conversation",))).weak
-    assert not library.search(query, Filter(kinds=("note",))).weak
-    html = client.get(f"/console/hits?q={query}&kind=all", headers=PART).text
-    assert "at half past two" in visible_text(html)
-    assert "probably unrelated" not in visible_text(html)
-
-
 @pytest.mark.parametrize("query", few(["tomato", "beds", "balcony"], 1))
 def test_every_item_says_how_it_was_found(
     client: TestClient, library: recollect.Library, query: str
@@ -322,17 +203,6 @@ def test_every_item_says_how_it_was_found(
     for listing in ("title:beds", "what did I write today?"):
         html = client.get(f"/console/hits?q={listing}&kind=notes", headers=PART).text
         assert "Contains" not in visible_text(html), listing
-
-
-def test_the_closest_to_a_malformed_query_do_not_contain_it(
-    client: TestClient, library: recollect.Library
-) -> None:
-    messages = [{"role": "user", "content": "Sencha at 70 degrees"}]
-    library.add_conversation("tea", "On tea", messages=messages)
-    library.index()
-    text = visible_text(client.get('/console/hits?q="zxqv', headers=PART).text)
-    assert "Closest in meaning, but probably unrelated" in text
-    assert "Contains this text" not in text
 
 
 @pytest.mark.parametrize(
@@ -546,13 +416,6 @@ def test_a_long_conversation_is_loaded_in_windows(
     assert 'data-start="290" data-end="300" data-total="300"' in fragment
 
 
-def test_a_link_to_a_deleted_message_opens_the_conversation(
-    client: TestClient, library: recollect.Library
-) -> None:
-    library.add_conversation("c", "C", messages=[{"role": "user", "content": "here"}])
-    assert "here" in client.get("/c/c?m=gone").text
-
-
 def test_branches_can_be_switched(client: TestClient, library: recollect.Library) -> None:
     library.add_conversation(
         "tree",
@@ -649,10 +512,6 @@ def test_matches_link_to_the_previous_and_next_match(
     assert "/c/c?m=m5&amp;q=pear" in html
 
 
-def test_the_activity_page_of_an_empty_library_has_no_charts(client: TestClient) -> None:
-    assert "No messages yet." in client.get("/activity").text
-
-
 NAMES: list[tuple[str, dict[str, Any]]] = [
     ("content", {"content": NASTY}),
     ("author", {"author": NASTY}),
@@ -701,17 +560,6 @@ def test_text_that_is_not_valid_unicode_is_shown_with_replacement_characters(
     assert "t\ufffd\ufffd" in html
 
 
-def test_errors_are_pages_in_browsers_and_json_in_scripts(client: TestClient) -> None:
-    response = client.get("/c/nowhere")
-    assert response.status_code == 404
-    assert "<h1>Not found</h1>" in response.text
-    response = client.get("/console/messages?id=nowhere", headers={"Accept": "*/*", **PART})
-    assert response.status_code == 404
-    assert response.json()["error"]["code"] == "NOT_FOUND"
-    assert client.get("/?after=nonsense").status_code == 400
-    assert client.get("/?q=" + "x" * 5000).status_code == 400
-
-
 @pytest.mark.parametrize(
     ("path", "status", "message"),
     [
@@ -754,16 +602,6 @@ def test_errors_of_the_server_are_pages_too(
         assert "a secret path" not in response.text
         assert 'role="search"' in response.text
         assert 'href="/activity?source=chatgpt">Try again' in response.text
-
-
-def test_people_who_are_not_signed_in_see_no_frame(
-    client: TestClient, new_user_key: Callable[..., str]
-) -> None:
-    new_user_key()
-    response = client.get("/login?next=" + "x" * 5000)
-    assert response.status_code == 400
-    assert "<h1>Invalid request</h1>" in response.text
-    assert 'role="search"' not in response.text
 
 
 def test_the_script_gets_the_main_part_only(client: TestClient, library: recollect.Library) -> None:
@@ -862,17 +700,6 @@ def test_a_person_can_sign_in_and_out_with_an_api_key(
     response = client.post("/logout", headers={"Origin": "http://127.0.0.1:8765"})
     assert response.headers["location"] == "/login"
     assert client.get("/imports").status_code == 303
-
-
-def test_an_invalid_key_is_reported_and_not_stored(
-    client: TestClient, new_user_key: Callable[..., str]
-) -> None:
-    new_user_key()
-    response = client.post("/login", data={"key": "rk_000000000000_nothing", "next": "/imports"})
-    assert response.status_code == 401
-    assert "invalid" in response.text
-    assert "set-cookie" not in response.headers
-    assert client.post("/login", data={"next": "/"}).status_code == 401
 
 
 def test_signing_in_does_not_redirect_to_another_site(

@@ -241,19 +241,6 @@ def test_formulas_are_drawn(site: Site, open_page: OpenPage) -> None:
     expect(page.locator(".body", has_text="It costs $5 or $6.").locator("math")).to_have_count(2)
 
 
-@pytest.mark.full
-def test_wide_tables_scroll_on_a_phone(site: Site, open_page: OpenPage) -> None:
-    add_session(site.library)
-    page = open_page("/c/session", phone=True)
-    table = page.locator(".body .table")
-    assert table.evaluate("e => e.scrollWidth > e.clientWidth && e.tabIndex === 0")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_role("button", name="Questions", exact=True).click()
-    page.locator("[data-question]").last.click()
-    expect(page.locator("[data-outline]")).to_be_hidden()
-    expect(page.locator("[data-message='q2']")).to_be_in_viewport()
-
-
 def test_a_running_session_is_followed(site: Site, open_page: OpenPage) -> None:
     library = site.library
     library.add_conversation("run", "Run", messages=[{"role": "user", "content": "go"}])
@@ -287,19 +274,6 @@ def test_a_running_session_is_followed(site: Site, open_page: OpenPage) -> None:
 
 
 @pytest.mark.full
-def test_an_untitled_conversation_gets_the_suggested_title(site: Site, open_page: OpenPage) -> None:
-    messages = [{"role": "user", "content": t} for t in ("Hi", "## Why is **the tram** late?")]
-    site.library.add_conversation("untitled", "", messages=messages)
-    page = open_page("/c/untitled")
-    expect(page.locator("h1")).to_have_text("Why is the tram late?")
-    with page.expect_response(lambda response: response.request.method == "POST"):
-        page.get_by_role("button", name="Save suggested title").click()
-    expect(page.get_by_role("button", name="Save suggested title")).to_be_hidden()
-    expect(page.locator("h1")).to_have_text("Why is the tram late?")
-    assert site.library.summary("untitled").title == "Why is the tram late?"
-
-
-@pytest.mark.full
 @pytest.mark.browser_errors("ERR_", "Failed to load")
 def test_the_page_says_that_the_server_is_gone_and_recovers(
     place: str, site: Site, open_page: OpenPage
@@ -319,17 +293,3 @@ def test_the_page_says_that_the_server_is_gone_and_recovers(
     expect(page.locator("[data-unreachable]")).to_be_hidden()
     expect(page.locator(".message").last).to_contain_text("saved in the meantime")
     server.stop()
-
-
-@pytest.mark.full
-def test_find_counts_exactly_in_ten_thousand_messages(site: Site, open_page: OpenPage) -> None:
-    add_long(site.library, 10_000)
-    page = open_page("/c/long")
-    open_find(page, "silver needle")
-    expect(page.locator("[data-find-count]")).to_have_text("1 of 10 messages")
-    page.locator("[data-find-text]").fill("answer")
-    expect(page.locator("[data-find-count]")).to_have_text(re.compile("of 5,000 messages"))
-    page.keyboard.press("Shift+Enter")
-    page.keyboard.press("Escape")
-    page.keyboard.press("o")
-    expect(page.locator("[data-question-count]")).to_have_text("5,000 questions")

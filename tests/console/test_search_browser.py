@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -84,21 +83,6 @@ def test_a_wide_page_previews_the_selected_result_in_context(
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("/c/c"))
     expect(page.locator(".row[aria-current]")).to_have_count(1)
-
-
-@pytest.mark.full
-def test_results_for_an_earlier_text_never_arrive_in_the_palette(
-    site: Site, open_page: OpenPage
-) -> None:
-    fill(site.library, 1)
-    page = open_page()
-    page.clock.install(time=datetime(2030, 1, 1, tzinfo=UTC))
-    page.clock.pause_at(datetime(2030, 1, 2, tzinfo=UTC))  # the pause after typing does not end
-    page.route("**/console/palette?text=", lambda _route: None)  # no answer
-    with page.expect_request("**/console/palette?text="):
-        page.keyboard.press("Control+k")
-    with page.expect_event("requestfailed"):
-        page.keyboard.type("s")
 
 
 def test_the_palette_searches_jumps_completes_and_runs_commands(
@@ -224,24 +208,3 @@ def test_changes_in_an_open_conversation_can_be_undone(site: Site, open_page: Op
     page.keyboard.press("u")
     expect(page.locator("[data-menu='project'] summary")).to_have_text("default")
     assert site.library.summary("c").title == "Tomatoes"
-
-
-@pytest.mark.full
-def test_opening_a_hit_shows_its_row_far_down_the_list(site: Site, open_page: OpenPage) -> None:
-    fill(site.library, 3)
-    for n in range(400):
-        site.library.add_conversation(f"new{n}", f"Newer {n}")
-    page = open_page("/?q=tomatoes")
-    page.locator(".hit-link").first.click()
-    expect(page.locator(".row[aria-current]")).to_be_in_viewport()
-    expect(page.locator(".row[aria-current]")).to_contain_text("Tomatoes")
-
-
-@pytest.mark.full
-def test_results_fit_a_phone_and_open_as_pages(site: Site, open_page: OpenPage) -> None:
-    fill(site.library, 3)
-    page = open_page("/?q=tomatoes", phone=True)
-    expect(page.locator("[data-match-count]")).to_be_visible()
-    assert page.evaluate("document.querySelector('#main').scrollWidth") <= 390
-    page.locator(".hit-link").first.tap()
-    expect(page).to_have_url(re.compile("/c/c"))

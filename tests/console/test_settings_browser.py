@@ -161,17 +161,6 @@ def test_a_backup_is_made_with_one_click(visit: Any) -> None:
 
 
 @pytest.mark.full
-def test_the_settings_fit_a_phone(visit: Any, page: Any) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    visit("/settings")
-    widths = page.evaluate(
-        "[document.body.scrollWidth, document.querySelector('main').scrollWidth]"
-    )
-    page.set_viewport_size({"width": 1280, "height": 800})
-    assert max(widths) <= 390
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_the_first_key_signs_this_browser_in_and_keys_are_rotated_and_revoked(
     open_page: Any, site: Site

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 import recollect
 from recollect.backup.schedule import backup_overview
-from recollect.errors import InvalidInput
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service
 from recollect.settings import default_user
 from recollect.store.audit_log import RecordFilter, newest_records
-from recollect.transfer.exclusion import add_pattern, read_patterns, remove_pattern
 
 ADDRESS = "http://127.0.0.1:8765"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -131,19 +128,6 @@ def test_exclusions_are_previewed_added_removed_and_recorded(
     assert [record["operation"] for record in records] == ["remove exclusion", "add exclusion"]
 
 
-def test_comments_and_other_lines_of_the_file_survive(tmp_path: Path) -> None:
-    (tmp_path / "exclude.txt").write_text("# mine\n~/clients/*\n\nold\n")
-    add_pattern(tmp_path, "new")
-    add_pattern(tmp_path, "new")
-    remove_pattern(tmp_path, "old")
-    assert (tmp_path / "exclude.txt").read_text() == "# mine\n~/clients/*\n\nnew\n"
-    assert read_patterns(tmp_path) == ["~/clients/*", "new"]
-    assert (tmp_path / "exclude.txt").stat().st_mode & 0o077 == 0
-    for pattern in ("", "  ", "a\nb", "x" * 501):
-        with pytest.raises(InvalidInput):
-            add_pattern(tmp_path, pattern)
-
-
 # -- secrets and backups ---
 
 
@@ -180,14 +164,3 @@ def test_a_backup_is_made_on_request_and_the_next_one_is_announced(
     overview = backup_overview(service.place)
     assert overview.last is not None and overview.next_at is not None
     assert (overview.next_at - overview.last.created_at).total_seconds() == 12 * 3600
-
-
-@sqlite_only
-def test_backups_that_cannot_be_read_are_reported(
-    client: TestClient, place: str, service: Service
-) -> None:
-    folder = backup_overview(service.place).folder
-    folder.mkdir()
-    (folder / "recollect-backups.json").write_text("nonsense")
-    assert backup_overview(service.place).problem
-    assert 'role="alert"' in client.get("/console/settings/backup").text

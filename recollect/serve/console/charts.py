@@ -32,7 +32,7 @@ _MAX_MONTHS = 60
 _MAX_BARS = 10
 _MARGINS = 72  # left of the first column, and right of the last
 _LABEL_CHAR = 7  # the width of a character
-_SIZES = [10**power for power in range(18)]
+_SIZES: list[int] = [10**power for power in range(18)]
 
 
 @dataclass(frozen=True)
