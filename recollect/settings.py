@@ -334,7 +334,7 @@ class Limits:
     page_size: int = _limit(200, "Hits or conversations per page.")
     page_offset: int = _limit(1_000_000, "The largest offset of a page.")
     snippet_length: int = _limit(240, "Characters of a snippet.")
-    snippet_slice: int = _limit(65_536, "Characters examined at a time while making a snippet.")
+    snippet_slice: int = _limit(16_384, "Characters examined at a time while making a snippet.")
     excerpt_words: int = _limit(20, "Words of an excerpt on the bus.")
     excerpt_characters: int = _limit(400, "Characters of such an excerpt.")
     indexed_characters: int = _limit(

@@ -12,7 +12,7 @@ import recollect
 from recollect import SearchOptions
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word, words
-from recollect.search.snippets import fold, snippet
+from recollect.search.snippets import snippet
 
 
 def mark_matches(content: str, query: str, length: int = 60) -> str:
@@ -95,11 +95,6 @@ def test_a_snippet_has_a_maximum_length_and_contains_its_marks(
     text, marks = snippet(content, [Word(word)], length)
     assert len(text) <= length + 2
     assert all(0 <= start < end <= len(text) for start, end in marks)
-
-
-@given(st.text())
-def test_a_text_is_folded_like_each_of_its_characters(text: str) -> None:
-    assert fold(text) == "".join(map(fold, text))
 
 
 def test_a_rare_word_is_shown_after_many_matches_of_a_frequent_one() -> None:
