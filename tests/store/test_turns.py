@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from recollect.memory.observe.storing import as_document
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
 from recollect.model.observations import Observation
 from recollect.store.base import Store
-from recollect.store.sql import observations as observation_sql
 from recollect.store.sqlite import SqliteStore, connection
 
 
@@ -31,95 +29,6 @@ def observations(*texts: str) -> Document:
 
 def observation_texts(store: Store) -> list[str]:
     return [passage.content for passage in store.document(f"{OBSERVATIONS}:c").passages]
-
-
-@pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> list[observation_sql.Step]:
-    """Every transaction that saves observations. Each saves one observation only."""
-    steps: list[observation_sql.Step] = []
-    save = observation_sql.save
-
-    def save_step(*arguments: object) -> observation_sql.Step:
-        steps.append(save(*arguments))  # type: ignore[arg-type]
-        return steps[-1]
-
-    monkeypatch.setattr(observation_sql, "save", save_step)
-    monkeypatch.setattr("recollect.store.sql.store._OBSERVATIONS_PER_TRANSACTION", 1)
-    return steps
-
-
-# -- observations ---
-
-
-def before_second_write(
-    store: Any, action: Callable[[], object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writes = []
-    write = store._write_text
-
-    def write_text(work: object, **options: object) -> object:
-        writes.append(work)
-        if len(writes) == 2:
-            action()
-        return write(work, **options)
-
-    monkeypatch.setattr(store, "_write_text", write_text)
-
-
-def test_many_observations_are_saved_in_many_transactions(
-    store: Store, steps: list[observation_sql.Step]
-) -> None:
-    store.save([conversation("text")])
-    store.save_observations("c", 1, observations("one", "two", "three"))
-    assert observation_texts(store) == ["one", "two", "three"]
-    assert [step.is_complete for step in steps] == [False, False, True]
-    steps.clear()
-    store.save_observations("c", 1, observations("one", "TWO", "THREE", "four"))
-    assert observation_texts(store) == ["one", "TWO", "THREE", "four"]
-    assert len(steps) == 3
-    assert store.unobserved(1) == ([], 0) and store.verify().healthy
-
-
-def test_removed_observations_go_first_and_the_order_is_right_at_the_end(
-    store: Store, steps: list[observation_sql.Step]
-) -> None:
-    store.save([conversation("text")])
-    store.save_observations("c", 1, observations("one", "two", "three"))
-    steps.clear()
-    document = observations("one", "two", "three")
-    reordered = replace(document, passages=(document.passages[2], document.passages[1]))
-    store.save_observations("c", 1, reordered)
-    assert observation_texts(store) == ["three", "two"]
-    assert [step.has_removed for step in steps] == [True]
-    assert store.summary(f"{OBSERVATIONS}:c").message_count == 2
-    assert store.verify().healthy
-
-
-def test_a_save_that_is_interrupted_leaves_the_conversation_unobserved(
-    store: Store, steps: list[observation_sql.Step], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.save([conversation("text")])
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        before_second_write(store, interrupt, patch)
-        with pytest.raises(KeyboardInterrupt):
-            store.save_observations("c", 1, observations("one", "two"))
-    assert store.unobserved(1) == ([("c", 1)], 1) and store.verify().healthy
-    store.save_observations("c", 1, observations("one", "two"))
-    assert observation_texts(store) == ["one", "two"] and store.unobserved(1) == ([], 0)
-
-
-def test_a_conversation_that_is_deleted_meanwhile_gets_no_observations(
-    store: Store, steps: list[observation_sql.Step], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.save([conversation("text")])
-    before_second_write(store, lambda: store.delete("c"), monkeypatch)
-    store.save_observations("c", 1, observations("one", "two", "three"))
-    assert store.summaries(Filter(hidden=True), "", 10, 0) == ([], 0)
-    assert steps[-1] == observation_sql.Step(has_removed=False, is_complete=True)
 
 
 def test_the_order_of_concepts_does_not_change_the_text_of_an_observation() -> None:

@@ -331,9 +331,10 @@ def inside_longer_words(terms: Sequence[Term], library: _Library) -> Forms:
 
     A search for "service" should find `PaymentService`, and a search for "autovac" autovacuum. But
     "companion" has nothing to do with "anion". So a longer word counts only if it begins with the
-    word, or if the rest of it consists of words, too. In a language that joins words, it may also
-    end with the word: a library seldom has both parts of "Krankenversicherung". Of several words,
-    only those count: in other languages, the other words find the messages.
+    word, or if the rest of it consists of words, too, or if the word is a part of a name in code
+    (`eScrip`). In a language that joins words, it may also end with the word: a library seldom has
+    both parts of "Krankenversicherung". Of several words, only those count: in other languages, the
+    other words find the messages.
     """
     words = [term.forms[0][0] for term in terms if is_absent(term) and len(term.forms[0]) == 1]
     if len(terms) > 1:
@@ -344,6 +345,9 @@ def inside_longer_words(terms: Sequence[Term], library: _Library) -> Forms:
     if not words:
         return
     longer_words = library.store.words_containing(words)
+    typed = library.query.rest
+    is_name = any(before.islower() and after.isupper() for before, after in pairwise(typed))
+    is_name = len(terms) == 1 and (is_name or terms[0].exact)
     rests = {rest for word in words for longer in longer_words[word] for rest in longer.split(word)}
     rests = {rest for rest in rests if rest and not rest.isdigit()}
     rests -= {rest for rest in rests if len(rest) >= _MIN_ENGLISH_WORD and library.is_english(rest)}
@@ -354,7 +358,7 @@ def inside_longer_words(terms: Sequence[Term], library: _Library) -> Forms:
     unknown = {rest for rest in rests if known.isdisjoint(stems[rest])}
 
     def stands_for(word: str, longer: str) -> bool:
-        if longer.startswith(word) or unknown.isdisjoint(longer.split(word)):
+        if is_name or longer.startswith(word) or unknown.isdisjoint(longer.split(word)):
             return True
         is_head = len(word) >= _MIN_HEAD and len(longer) >= len(word) + _MIN_MODIFIER
         is_head = is_head and longer.isalpha() and longer.endswith(word)
