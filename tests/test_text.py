@@ -14,14 +14,11 @@ from hypothesis import strategies as st
 from recollect.language.text import (
     LETTERS,
     bound,
-    fold,
     for_model,
-    from_micros,
     has_token,
     index_text,
     indexable,
     iso,
-    micros,
     moment,
     printable,
     storable,
@@ -90,16 +87,6 @@ def test_the_bounds_of_a_date_range_are_inclusive_and_in_utc(
 def test_an_invalid_date_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):
         bound(text, end=False)
-
-
-@given(st.datetimes(timezones=st.just(UTC)))
-def test_a_time_converted_to_microseconds_and_back_is_the_same(at: datetime) -> None:
-    assert from_micros(micros(at)) == at
-
-
-def test_folding_ignores_case_in_any_alphabet() -> None:
-    assert fold("ÜBER Straße ΣΊΣΥΦΟΣ Ёлка") == fold("über STRASSE σίσυφος ёЛКА")
-    assert fold("e\u0301") == fold("\u00c9")
 
 
 def test_characters_of_scripts_without_spaces_are_separated() -> None:

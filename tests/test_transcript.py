@@ -111,10 +111,6 @@ def test_vtt_voices_become_speakers_and_split_a_cue() -> None:
     assert speakers_and_texts(text) == [("Fred", "Hi there"), ("Ann B", "Hello")]
 
 
-def test_vtt_without_an_empty_line_after_the_header_is_parsed() -> None:
-    assert texts("WEBVTT\nKind: captions\n00:01.000 --> 00:02.000\nOne") == ["One"]
-
-
 def test_sbv_is_parsed() -> None:
     text = "0:00:00.378,0:00:11.378\nHi, [br]all\n\n0:00:11.378,0:00:12.305\nbye\n"
     cues = (Cue(0.378, 11.378, "Hi,  all"), Cue(11.378, 12.305, "bye"))
@@ -278,19 +274,11 @@ def test_json_of_several_programs_is_parsed(
     assert parse(json.dumps(record)) == Transcript("json", tuple(cues), language=language)
 
 
-def test_json_without_times_is_plain_text() -> None:
-    assert parse('{"text": "Hello."}') == Transcript("json", text="Hello.")
-
-
 @pytest.mark.parametrize("value", ["NaN", "1e999", "-1", '"x"', "true", "[]", "1" * 400])
 def test_json_segments_without_a_valid_start_are_dropped(value: str) -> None:
     first = f'{{"start": {value}, "end": 2, "text": "a"}}'
     second = f'{{"start": 1, "end": {value}, "text": "b"}}'
     assert parse(f'{{"segments": [{first}, {second}]}}').cues == (Cue(1, 1, "b"),)
-
-
-def test_anything_else_is_plain_text() -> None:
-    assert parse("Just words.\nTwo lines.") == Transcript("text", text="Just words.\nTwo lines.")
 
 
 # -- writing ------------------------------------------------------------------

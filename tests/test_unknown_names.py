@@ -39,7 +39,6 @@ def castles(library: recollect.Library) -> recollect.Library:
     few(
         [
             ("castle in:nope", NO_PROJECT),
-            ("castle project:nope -in:work", NO_PROJECT),
             ("in:nope", NO_PROJECT),
             (
                 "! in:nope",
@@ -76,23 +75,6 @@ def test_the_note_names_what_does_not_exist_and_what_does(
     for group in ("message", "conversation"):
         page = castles.search(query, options=SearchOptions(mode="text", group=group))
         assert (page.hits, page.note) == ((), note)
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "castle in:work",
-        "castle in:work,nope",
-        "castle -in:nope",
-        "castle in:garden from:Ada",
-        "zeppelin in:work",
-        "castle after:2030 in:work",
-    ],
-)
-def test_names_that_do_not_prevent_hits_are_not_noted(
-    castles: recollect.Library, query: str
-) -> None:
-    assert "named" not in castles.search(query).note
 
 
 @pytest.mark.parametrize(
@@ -133,11 +115,6 @@ def test_similar_names_come_first(castles: recollect.Library) -> None:
     assert "Projects: /home/ann/p1, " in note
 
 
-def test_a_search_for_several_concepts_notes_unknown_names(castles: recollect.Library) -> None:
-    assert castles.search(["castle", "tram in:nope"]).note.startswith(NO_PROJECT)
-    assert castles.search(["castle", "tram"]).note == ""
-
-
 @pytest.mark.parametrize("query", ["castle in:nope", "in:nope"])
 @pytest.mark.parametrize("order", ["relevance", "recent"])
 def test_a_search_over_all_kinds_notes_unknown_names(
@@ -159,15 +136,6 @@ def test_a_name_that_only_one_kind_must_have_is_not_why_others_are_not_found(
     assert "tag" not in answer["note"]
     answer = castles.knowledge.search("zeppelin", mode="text", filters=filters, sources=["notes"])
     assert answer["note"] == "No note mentions “zeppelin”. No note has the tag “nope”."
-
-
-def test_names_of_other_kinds_are_not_shown(castles: recollect.Library) -> None:
-    castles.knowledge.create(
-        "notes", {"title": "Castle", "content": "At nine.", "keywords": ["secret"]}
-    )
-    assert "secret" in castles.search("castle tag:nope").note
-    note = castles.search("castle tag:nope", Filter.of(kinds="conversation")).note
-    assert note == "No message has the tag “nope”. Tags: work idea, garden idea."
 
 
 @pytest.mark.both_stores

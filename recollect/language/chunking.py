@@ -22,7 +22,6 @@ _SHORT_CHARACTERS = 32_000
 _WINDOW_CHARACTERS = 8_000
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\n\Z")
 _HEADING = re.compile(r"#{1,6} ")
-_SPACE = re.compile(r"\s")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # the sentence splitter does not accept them
 
 
@@ -128,54 +127,36 @@ def split_sentence(text: str, sentence: Chunk, room: int) -> Iterator[Chunk]:
     """Split a sentence that is too long for one chunk, between words if possible."""
     start, end = sentence
     while end - start > room:
-        cut = last_word_end(text, start + room, max(start, start + room - room // 4))
+        limit = start + room
+        places = range(limit, max(start, limit - room // 4), -1)
+        cut = next((place for place in places if text[place - 1].isspace()), limit)
         yield Chunk(start, cut)
         start = cut
     if end > start:
         yield Chunk(start, end)
 
 
-def last_word_end(text: str, limit: int, least: int) -> int:
-    """The end of the last white space before `limit`, but after `least`; otherwise `limit`."""
-    for position in range(limit, least, -1):
-        if _SPACE.match(text, position - 1):
-            return position
-    return limit
-
-
 def pack(text: str, pieces: Sequence[Chunk], room: int, max_overlap: int) -> Iterator[Chunk]:
     """Combine consecutive pieces into chunks. Sizes are in characters."""
     first = 0
     while first < len(pieces):
-        last = last_piece(text, pieces, first, room)
-        yield Chunk(pieces[first].start, pieces[last].end)
-        first = next_first(pieces, first, last, room, max_overlap)
-
-
-def last_piece(text: str, pieces: Sequence[Chunk], first: int, room: int) -> int:
-    """The last piece of the chunk that begins with piece `first`."""
-    last = first
-    start = pieces[first].start
-    while last + 1 < len(pieces) and pieces[last + 1].end - start <= room:
-        is_half_full = 2 * (pieces[last].end - start) >= room
-        if is_half_full and is_paragraph_end(text, pieces[last]):
-            break
-        last += 1
-    return last
-
-
-def next_first(pieces: Sequence[Chunk], first: int, last: int, room: int, max_overlap: int) -> int:
-    """The first piece of the next chunk; before `last + 1` if the chunks overlap."""
-    following = last + 1
-    if following == len(pieces):
-        return following
-    end = pieces[last].end
-    while following > first + 1 and end - pieces[following - 1].start <= max_overlap:
-        following -= 1
-    # The overlap must leave room for at least one new piece.
-    while following <= last and pieces[last + 1].end - pieces[following].start > room:
-        following += 1
-    return following
+        start = pieces[first].start
+        last = first
+        while last + 1 < len(pieces) and pieces[last + 1].end - start <= room:
+            is_half_full = 2 * (pieces[last].end - start) >= room
+            if is_half_full and is_paragraph_end(text, pieces[last]):
+                break
+            last += 1
+        end = pieces[last].end
+        yield Chunk(start, end)
+        following = last + 1
+        if following < len(pieces):
+            while following > first + 1 and end - pieces[following - 1].start <= max_overlap:
+                following -= 1
+            # The overlap must leave room for at least one new piece.
+            while following <= last and pieces[last + 1].end - pieces[following].start > room:
+                following += 1
+        first = following
 
 
 def is_paragraph_end(text: str, piece: Chunk) -> bool:

@@ -6,7 +6,6 @@ import math
 import re
 import unicodedata
 from bisect import bisect
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
@@ -60,14 +59,9 @@ _LOWER_CASE_OR_SPACE = _ASCII.lower() + b" " * 128
 _WORD = re.compile("[\\w\ue000-\uf8ff\U000f0000-\U0010fffd]+")
 
 
-def byte_or_space(code: int) -> int:
-    if chr(code).isalnum():
-        return code
-    return 0x20
-
-
-_SEPARATORS_TO_SPACE = bytes(map(byte_or_space, range(256)))
-_WORDS_IN_LOWER_CASE = _SEPARATORS_TO_SPACE[:128].lower() + b" " * 128
+_WORDS_IN_LOWER_CASE = (
+    bytes(code if chr(code).isalnum() else 0x20 for code in range(128)).lower() + b" " * 128
+)
 _ACCENTS = re.compile("[\u0300-\u036f]")
 LETTERS = {"œ": "oe", "æ": "ae", "ø": "o", "ł": "l", "đ": "d"}
 """What people type for letters that Unicode does not decompose."""
@@ -207,10 +201,18 @@ def replace_symbols(value: str) -> str:
 def tokens(text: str) -> list[str]:
     """The words of a text, as the index has them."""
     text = readable(text)
-    words = ascii_words(text)
-    if words is None:
-        return other_words(text)
-    return words.decode().split()
+    encoded = text.encode("utf-8", "surrogatepass")
+    if not text.isascii():
+        others = decode_others(encoded)
+        if not _ONLY_SYMBOLS.fullmatch(others):
+            for character in set(others):
+                form = form_in_ascii(character)
+                if form is None:
+                    return _WORD.findall(indexable_as_written(text).replace("_", " "))
+                text = text.replace(character, form)
+            encoded = text.encode()
+    # The bytes of symbols are separators.
+    return encoded.translate(_WORDS_IN_LOWER_CASE).decode().split()
 
 
 def has_all_words(text: str, words: set[str]) -> bool:
@@ -220,37 +222,6 @@ def has_all_words(text: str, words: set[str]) -> bool:
     indexable_text = indexable(text)
     # Most texts fail this cheap test, so few of them are split into words.
     return all(word in indexable_text for word in words) and words.issubset(tokens(text))
-
-
-def ascii_words(text: str) -> bytes | None:
-    """The words of a text with spaces between them; None if it has words that are not ASCII."""
-    encoded = text.encode("utf-8", "surrogatepass")
-    if not text.isascii():
-        others = decode_others(encoded)
-        if not _ONLY_SYMBOLS.fullmatch(others):
-            forms = forms_in_ascii(others)
-            if forms is None:
-                return None
-            for character, form in forms.items():
-                text = text.replace(character, form)
-            encoded = text.encode()
-    # The bytes of symbols are separators.
-    return encoded.translate(_WORDS_IN_LOWER_CASE)
-
-
-def other_words(text: str) -> list[str]:
-    return _WORD.findall(indexable_as_written(text).replace("_", " "))
-
-
-def forms_in_ascii(characters: Iterable[str]) -> dict[str, str] | None:
-    """What the index has for each of these characters; None if one of them is not ASCII there."""
-    forms: dict[str, str] = {}
-    for character in characters:
-        form = form_in_ascii(character)
-        if form is None:
-            return None
-        forms[character] = form
-    return forms
 
 
 @cache

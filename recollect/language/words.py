@@ -323,9 +323,8 @@ Phrase = tuple[str, ...]
 
 def synonyms(words: Sequence[str]) -> list[list[Phrase]]:
     """For each word, the others of the groups that it is in. Raises InvalidInput."""
-    if not words:
-        return []
-    groups, own_groups = _groups(FILE), _own_groups()
+    version = synonyms_version() if words else None
+    groups, own_groups = _groups(FILE), _groups(*version) if version else {}
     return [groups.get((word,), []) + own_groups.get((word,), []) for word in words]
 
 
@@ -341,14 +340,6 @@ def synonyms_version() -> tuple[Path, int] | None:
         raise InvalidInput(f"The file of synonyms cannot be read: {error}") from error
 
 
-def _own_groups() -> dict[Phrase, list[Phrase]]:
-    """The groups of the file that the user added."""
-    version = synonyms_version()
-    if version is None:
-        return {}
-    return _groups(*version)
-
-
 @lru_cache(maxsize=2)
 def _groups(path: Path, modified_at: int = 0) -> dict[Phrase, list[Phrase]]:
     """The synonyms of every word in a file. `modified_at` is only part of the cache key."""
@@ -356,15 +347,9 @@ def _groups(path: Path, modified_at: int = 0) -> dict[Phrase, list[Phrase]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The file of synonyms {path} cannot be read: {error}") from error
-    return parse(lines)
-
-
-def parse(lines: Iterable[str]) -> dict[Phrase, list[Phrase]]:
     groups: dict[Phrase, list[Phrase]] = {}
     for line in lines:
-        if line.startswith("#"):
-            continue
-        phrases = [tuple(tokens(text)) for text in line.split(",")]
+        phrases = [] if line.startswith("#") else [tuple(tokens(text)) for text in line.split(",")]
         phrases = [phrase for phrase in phrases if phrase]
         for phrase in phrases:
             groups.setdefault(phrase, []).extend(p for p in phrases if p != phrase)

@@ -23,7 +23,7 @@ from recollect.language.when import period_words
 from recollect.language.words import names_in, synonyms
 from recollect.model.kinds import CONVERSATION
 from recollect.search.passages import ScoredCandidate
-from recollect.search.queries.terms import DATE_WORDS, RankingQuery, evidence_shares, own_terms
+from recollect.search.queries.terms import DATE_WORDS, RankingQuery, own_terms, term_shares
 
 UNRELATED = "The results are probably unrelated."
 _BEST = 5
@@ -230,7 +230,7 @@ class _Question:
 
         What was written "before 2024" rarely says so.
         """
-        return evidence_shares(
+        return term_shares(
             [
                 term._replace(weight=0.0) if term.name in names and not term.frequency else term
                 for term in self._query.terms

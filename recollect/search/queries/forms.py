@@ -19,7 +19,7 @@ from recollect.language.queries.query_tree import Or, Word
 from recollect.language.spellings import Form, other_formats
 from recollect.language.text import is_unspaced, tokens, transcriptions, with_umlauts
 from recollect.model.search import Filter
-from recollect.search.queries.terms import WEAK, Term, form_name, weighted
+from recollect.search.queries.terms import Term, form_name, weighted
 from recollect.store.base import Store
 
 Forms = Iterator[tuple[Form, Iterable[Form]]]
@@ -82,20 +82,14 @@ class _Library:
 
 def with_other_forms(
     terms: list[Term], store: Store, query: Query, is_english: Callable[[str], bool]
-) -> tuple[list[Term], list[Term]]:
-    """The terms of a plain query with their other forms, and weak terms for parts of compounds."""
+) -> list[Term]:
+    """The terms of a plain query with their other forms."""
     library = _Library(store, query, is_english)
-    terms = with_more_forms(terms, [umlauts, joined_words], library)
+    terms = with_more_forms(terms, (umlauts, joined_words), library)
     if not any(map(is_absent, terms)):
-        return terms, []
-    terms = with_more_forms(terms, [*_FORMATS, inside_longer_words, inflected_in_library], library)
-    terms = with_more_forms(terms, [parts_of_compounds], library)
-    heads = [
-        Term(tuple(parts), weak=True, stands_for=word, is_head=True)
-        for (word,), parts in last_parts(terms, library)
-    ]
-    weak_terms = weighted(heads, store) if heads else []
-    return terms, [term._replace(weight=WEAK * term.weight) for term in weak_terms]
+        return terms
+    terms = with_more_forms(terms, (*_FORMATS, inside_longer_words, inflected_in_library), library)
+    return with_more_forms(terms, (parts_of_compounds,), library)
 
 
 def with_more_forms(
@@ -383,29 +377,7 @@ def parts_of_compounds(terms: Sequence[Term], library: _Library) -> Forms:
     """The parts of compounds that the library has only in parts.
 
     German and Dutch join words freely: a question about "Hintergrundkarten" is answered by a
-    message that has "Hintergrund" and "Karte".
-    """
-    for word, pairs, forms in splits_of_compounds(terms, library):
-        complete = [pair for pair in pairs if forms[pair[0]] and forms[pair[1]]]
-        if complete:
-            modifier, head = max(complete, key=lambda pair: (min(map(len, pair)), pair))
-            yield (word,), [*forms[modifier], *forms[head]]
-
-
-def last_parts(terms: Sequence[Term], library: _Library) -> Forms:
-    """The last part of a compound if the library lacks the first: a "Geldbetrag" is a "Betrag"."""
-    for word, pairs, forms in splits_of_compounds(terms, library):
-        heads = [head for _, head in pairs if forms[head] and len(head) >= _MIN_HEAD]
-        if heads:
-            yield (word,), forms[max(heads, key=len)]
-
-
-def splits_of_compounds(
-    terms: Sequence[Term], library: _Library
-) -> Iterator[tuple[str, list[tuple[str, str]], dict[str, list[Form]]]]:
-    """The words that may be compounds, all ways to split each in two, and the forms of the parts.
-
-    The first part loses an element that joins it.
+    message that has "Hintergrund" and "Karte". The first part loses an element that joins it.
     """
     language = library.query.language
     for word in absent_words(terms) if language.linking_elements else ():
@@ -414,4 +386,8 @@ def splits_of_compounds(
             modifier, head = word[:place], word[place:]
             stems = [modifier, *map(modifier.removesuffix, language.linking_elements)]
             pairs += [(stem, head) for stem in dict.fromkeys(stems) if len(stem) >= _MIN_PART]
-        yield word, pairs, library.inflected(chain.from_iterable(pairs), language)
+        forms = library.inflected(chain.from_iterable(pairs), language)
+        complete = [pair for pair in pairs if forms[pair[0]] and forms[pair[1]]]
+        if complete:
+            modifier, head = max(complete, key=lambda pair: (min(map(len, pair)), pair))
+            yield (word,), [*forms[modifier], *forms[head]]

@@ -62,8 +62,8 @@ def query_terms(
     if prefix:
         terms.append(Term((tuple(tokens(prefix)),), prefix=True))
     terms = without_accidental_pairs(weighted(terms, store))
-    terms, weak_terms = with_other_forms(terms, store, query, is_english)
-    return (*terms, *_synonym_terms(terms, store, query), *weak_terms)
+    terms = with_other_forms(terms, store, query, is_english)
+    return (*terms, *_synonym_terms(terms, store, query))
 
 
 def inflected_terms(forms: Sequence[Form], store: Store, language: Language) -> list[Term]:

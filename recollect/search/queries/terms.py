@@ -48,8 +48,6 @@ class Term(NamedTuple):
     """Synonyms of a word of the query: what contains only these comes later."""
     stands_for: str = ""
     """The word of the query that a weak term stands for."""
-    is_head: bool = False
-    """A weak term that is the last part of a compound: a "Geldbetrag" is a "Betrag"."""
     frequency: int = 0
     """How many passages of the library contain it."""
     weight: float = 1.0
@@ -110,15 +108,6 @@ def term_shares(terms: Sequence[Term]) -> list[float]:
     """The share of each term in the query, by weight. Synonyms are not part of the query."""
     total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
     return [0.0 if term.weak else term.weight / total for term in terms]
-
-
-def evidence_shares(terms: Sequence[Term]) -> list[float]:
-    """The same as evidence: the last part of a compound counts as if it were in the query."""
-    total = math.fsum(term.weight for term in own_terms(terms)) or 1.0
-    return [
-        term.weight / WEAK / total if term.is_head else share
-        for term, share in zip(terms, term_shares(terms), strict=True)
-    ]
 
 
 def is_letter(term: Term) -> bool:
