@@ -175,7 +175,7 @@ def content_words(node: Node, language: Language = ENGLISH) -> tuple[Word, ...]:
     all_words = words(node)
     is_upper_case = all(word.text.upper() == word.text for word in all_words)
     content = [
-        without_joined_words(word, language)
+        without_joined_words(word, language) if language.joiners else word
         for word in all_words
         if not is_stop_word(word.text, is_upper_case, language)
     ]
@@ -188,7 +188,7 @@ def is_stop_word(text: str, query_is_upper_case: bool, language: Language) -> bo
     if len(text) > 1 and text.isupper() and not query_is_upper_case:  # IT, US, WHO
         return False
     bare = bare_word(text)
-    parts = language.joined_parts(bare)
+    parts = language.joined_parts(bare) if language.joiners else [bare]
     if bare in language.stop_words or language.stop_words.issuperset(parts):
         return True
     head, _, tail = bare.partition("'")

@@ -141,8 +141,9 @@ def parse_query(text: str) -> Query:
     """
     check_size(text)
     tokens = list(query_tokens(text, fields=True))
-    fields = combine_fields(tokens)
-    rest = text_without_fields(tokens)
+    has_fields = any(token.field for token in tokens)
+    fields = combine_fields(tokens) if has_fields else Fields()
+    rest = text_without_fields(tokens) if has_fields else text.strip()
     if not rest:
         return Query(text, None, fields, plain=False, literal=False, rest="")
     try:

@@ -85,7 +85,8 @@ def with_other_forms(
 ) -> list[Term]:
     """The terms of a plain query with their other forms."""
     library = _Library(store, query, is_english)
-    terms = with_more_forms(terms, (umlauts, joined_words), library)
+    makers = (umlauts, joined_words) if library.has_keywords else (umlauts,)
+    terms = with_more_forms(terms, makers, library)
     if not any(map(is_absent, terms)):
         return terms
     terms = with_more_forms(terms, (*_FORMATS, inside_longer_words, inflected_in_library), library)
@@ -165,8 +166,6 @@ def joined_words(terms: Sequence[Term], library: _Library) -> Forms:
     types several. Some languages join them in any order: the "Kosten" for a "Handwerker" are
     "Handwerkerkosten".
     """
-    if not library.has_keywords:
-        return
     words = tokens(library.query.rest)
     own_words = {term.name for term in terms}
     joined: dict[str, set[str]] = {}

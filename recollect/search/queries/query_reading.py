@@ -58,8 +58,11 @@ def read_query(text: str, store: Store, options: SearchOptions, filters: Sequenc
 
 def resolve_ambiguity(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
     """Decide by what the library contains whether operators are text, and a time is meant."""
-    query = with_operators_as_text(query, store, filters)
-    return period_or_mention(query, store, filters)
+    if not query.plain and query.node is not None:
+        query = with_operators_as_text(query, store, filters)
+    if query.mention is None:
+        return query
+    return period_or_mention(query, query.mention, store, filters)
 
 
 # -- operators ---
@@ -67,8 +70,6 @@ def resolve_ambiguity(query: Query, store: Store, filters: Sequence[Filter]) -> 
 
 def with_operators_as_text(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
     """The query. If messages contain its exclusions, all its operators are text."""
-    if query.plain or query.node is None:
-        return query
     for text, node, pattern in exclusions(list(query_tokens(query.rest, fields=True))):
         narrowed = [narrow_filter(filter, query, store) for filter in filters]
         if any(re.search(pattern, m.content) for m in best_matches(node, store, narrowed)):
@@ -138,15 +139,14 @@ def as_period(query: Query, now: datetime) -> Query:
     )
 
 
-def period_or_mention(query: Query, store: Store, filters: Sequence[Filter]) -> Query:
+def period_or_mention(
+    query: Query, mention: Mention, store: Store, filters: Sequence[Filter]
+) -> Query:
     """The query, or one for its words if no message is from that time but some mention it.
 
     A day is usually that of an appointment. So for "2024-03-05", and for keywords that name a day,
     it is the other way round.
     """
-    mention = query.mention
-    if mention is None:
-        return query
     is_written = has_messages(query, store, filters)
     if mention.day is None and not mention.is_identifier:
         is_meant = not is_written and is_mentioned(mention, store, filters)
