@@ -6,7 +6,6 @@ taken to be a fixed number of characters. Chunks without overlap concatenate to 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 from uuid import UUID, uuid5
@@ -20,9 +19,6 @@ _ID_NAMESPACE = UUID("5a4c2f5e-8f0b-5c58-9b0e-3f1c7a1d7e42")
 _SHORT_CHARACTERS = 32_000
 """A text up to this length is split into sentences at once, a longer one by windows."""
 _WINDOW_CHARACTERS = 8_000
-_PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*\Z|\n\Z")
-_HEADING = re.compile(r"#{1,6} ")
-_SURROGATES = re.compile("[\ud800-\udfff]")  # the sentence splitter does not accept them
 
 
 class Chunk(NamedTuple):
@@ -63,9 +59,8 @@ def sentences(text: str, language: str = "en") -> list[Chunk]:
     """The sentences of a text, each with the white space after it. Together they cover the text."""
     chunks: list[Chunk] = []
     end = 0
-    plain_text = text
-    if not text.isascii():
-        plain_text = _SURROGATES.sub("?", text)
+    # The sentence splitter does not accept surrogates.
+    plain_text = text.encode("utf-8", "replace").decode()
     for sentence in _segments(plain_text, language):
         start, end = end, end + len(sentence)
         if not sentence.strip() and chunks:  # an empty line belongs to the sentence before it
@@ -161,5 +156,8 @@ def pack(text: str, pieces: Sequence[Chunk], room: int, max_overlap: int) -> Ite
 
 def is_paragraph_end(text: str, piece: Chunk) -> bool:
     """Whether a paragraph ends with this piece, or a heading follows it."""
-    tail = text[max(piece.start, piece.end - 20) : piece.end]
-    return bool(_PARAGRAPH_END.search(tail) or _HEADING.match(text, piece.end))
+    space = text[max(piece.start, piece.end - 20) : piece.end]
+    space = space[len(space.rstrip()) :]
+    following = text[piece.end : piece.end + 7]  # a heading has up to six marks
+    is_heading = following.startswith("#") and following.lstrip("#").startswith(" ")
+    return space.endswith("\n") or space.count("\n") > 1 or is_heading

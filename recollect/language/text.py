@@ -23,7 +23,6 @@ _FIRST_SECOND = -62135596800.0  # year 1
 _LAST_SECOND = 253402300799.0  # year 9999
 _MILLISECONDS_FROM = 1e11  # as seconds, this would be after the year 5138
 _LONGEST_DATE = 64
-_YEAR_OR_MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 
 _IDENTIFIER_LENGTH = 500
 # Two identifiers must fit into one index entry, which has at most 2,704 bytes in PostgreSQL.
@@ -65,11 +64,15 @@ _WORDS_IN_LOWER_CASE = (
 _ACCENTS = re.compile("[\u0300-\u036f]")
 LETTERS = {"œ": "oe", "æ": "ae", "ø": "o", "ł": "l", "đ": "d"}
 """What people type for letters that Unicode does not decompose."""
-_TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")
-_CONTROL = re.compile(
-    "[\ud800-\udfff\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]"
+_TAG_CHARACTERS = dict.fromkeys(range(0xE0000, 0xE0080))
+_MODEL_CONTROL = dict.fromkeys(
+    [
+        *(set(range(0x20)) - set(b"\t\n\r")),
+        *(*range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    ],
+    "\ufffd",
 )
-_MODEL_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = _MODEL_CONTROL | dict.fromkeys([0xD, 0x200E, 0x200F, *range(0xD800, 0xE000)], "\ufffd")
 
 
 # -- storing ---------------------------------------------------------------
@@ -288,7 +291,9 @@ def truncate(value: str, length: int) -> str:
 
 def printable(value: str) -> str:
     """Text that is safe on a terminal: no control sequences, no hidden characters."""
-    return _CONTROL.sub("\ufffd", without_invisible(value))
+    if value.isascii() and value.isprintable():
+        return value
+    return without_invisible(value).translate(_CONTROL)
 
 
 def printable_line(value: str) -> str:
@@ -304,11 +309,11 @@ def for_model(value: str) -> str:
     """
     if value.isascii() and value.isprintable():
         return value
-    return _MODEL_CONTROL.sub("\ufffd", without_invisible(value))
+    return without_invisible(value).translate(_MODEL_CONTROL)
 
 
 def without_invisible(value: str) -> str:
-    return without_terminal_codes(_TAG_CHARACTERS.sub("", value))
+    return without_terminal_codes(value.translate(_TAG_CHARACTERS))
 
 
 # -- time ------------------------------------------------------------------
@@ -389,17 +394,16 @@ def bound(value: str, *, end: bool, zone: tzinfo | None = UTC) -> datetime:
 
 def parse_day(text: str, *, end: bool) -> date:
     """A day, or the first or last day of a month or year. Raises ValueError."""
-    period = _YEAR_OR_MONTH.fullmatch(text)
-    if period is None:
+    year, _, month = text.partition("-")
+    if len(year) != 4 or not (text.isascii() and year.isdecimal()) or (month and len(month) != 2):
         return date.fromisoformat(text)
-    year = int(period[1])
     if not end:
-        return date(year, int(period[2] or 1), 1)
+        return date(int(year), int(month or 1), 1)
     # Seldom needed, and most programs start without it.
     from calendar import monthrange
 
-    month = int(period[2] or 12)
-    return date(year, month, monthrange(year, month)[1])
+    last_month = int(month or 12)
+    return date(int(year), last_month, monthrange(int(year), last_month)[1])
 
 
 def iso(value: datetime | None) -> str | None:

@@ -65,7 +65,7 @@ def parse(text: str) -> Transcript:
         if transcript is not None:
             return transcript
     lines = _LINE_BREAK.split(text)
-    if _VTT_HEADER.match(text):
+    if text.split(maxsplit=1)[:1] == ["WEBVTT"]:
         return Transcript("vtt", make_cues(parse_vtt(lines)), language=vtt_language(lines))
     brackets = [match for match in map(_BRACKETS.match, lines) if match]
     if brackets:  # the console output of Whisper
@@ -84,8 +84,7 @@ _ARROW = re.compile(rf"\s*{_CLOCK}\s*-{{1,2}}>\s*{_CLOCK}(?!\S)")
 _COMMA = re.compile(rf"\s*{_CLOCK},{_CLOCK}\s*$")
 _BRACKETS = re.compile(rf"\s*\[{_CLOCK}\s*-->\s*{_CLOCK}\](.*)$")
 _TIME = re.compile(rf"\s*{_CLOCK}\s*$")
-_VTT_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?!\S)")
-_VTT_HEADER = re.compile(r"\s*WEBVTT(?!\S)")
+_VTT_BLOCKS = ("NOTE", "STYLE", "REGION")
 _VTT_LANGUAGE = re.compile(r"Language:\s*([A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*)\s*$")
 _VTT_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]*)>|</v>")
 _VTT_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[\d:.]+>")
@@ -142,7 +141,7 @@ def parse_vtt(lines: Sequence[str]) -> Iterator[RawCue]:
     for line in lines:
         if not line.strip() or _ARROW.match(line):
             in_comment = False
-        elif not before.strip() and _VTT_BLOCK.match(line):
+        elif not before.strip() and line.partition(" ")[0].strip() in _VTT_BLOCKS:
             in_comment = True
         kept += [line] * (not in_comment)
         before = line

@@ -67,6 +67,7 @@ _ENGLISH_TOO = {*MONTHS, *(month[:3] for month in MONTHS), "sept", "mars", "mayo
 _DAY_OF_MONTH = re.compile(r"\b[0-9]{1,2}(?:\.|er|º)? ?(?:de )?([a-z]+)")
 _MONTH_OF_YEAR = re.compile(r"\b(?:en|em|de) ([a-z]+)(?: de)? (?:19|20)[0-9]{2}\b")
 _LAST_DAY = datetime.max.date()  # no day follows it
+_FIRST_YEAR, _LAST_YEAR = 1970, 2099  # other numbers are rarely years
 _DAY = timedelta(days=1)
 
 
@@ -203,7 +204,6 @@ def _rules(language: Language) -> Rules:
 
 _AMBIGUOUS_MONTHS = ("may", "march")  # certainly months only with a capital letter
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}
-_YEAR_NUMBER = re.compile("(?:19[7-9]|20[0-9])[0-9]")
 _DAY_FIRST = re.compile("([0-9]{1,2})[/-]([0-9]{1,2})[/-]((?:19|20)[0-9]{2})")
 # 2023-05-08, 1.5, 10:30, 1,000
 _NUMBER_PIECE = r"[0-9]+(?:[-./:][0-9]+|,[0-9]{1,3}(?![0-9])){1,12}+(?:[Tt][0-9:.]+[Zz]?)?(?!\w)"
@@ -285,7 +285,12 @@ def encode_word(text: str, language: Language) -> str:
             return code
         letter = "P" if word in _AMBIGUOUS_MONTHS else "M" if word in MONTHS else "Q"
         return letter + code[1:]
-    if _YEAR_NUMBER.fullmatch(word):
+    if (
+        len(word) == 4
+        and word.isascii()
+        and word.isdecimal()
+        and _FIRST_YEAR <= int(word) <= _LAST_YEAR
+    ):
         return "Y" + word
     if language is not ENGLISH:
         word = _DAY_FIRST.sub(r"\1.\2.\3", word)

@@ -36,10 +36,8 @@ _IDENTIFIER = re.compile(
     re.VERBOSE,
 )
 _JOINED = re.compile(r"[^\W_](?:_|/|\\|::|\.|@|#|&)[^\W_]")
-_INITIALS = re.compile(r"[A-Z](?:\.[A-Z])+|[A-Za-z](?:/[A-Za-z])+")  # U.S, A/B, i/o
 # In capitals only at the beginning of a sentence, or in times; or short for words.
 _ABBREVIATIONS = frozenset("A.M P.M E.G I.E P.S A.K.A Z.B D.H W/O B/C C/O".split())
-_CONTRACTION = re.compile(r"[^\W\d_]+['’][^\W\d_]+")
 
 
 @lru_cache(maxsize=1024)
@@ -79,14 +77,17 @@ def is_identifier(word: str) -> bool:
     parts = tokens(bare)
     if not parts or any(map(is_unspaced, parts)):
         return False
-    if _AMOUNT.fullmatch(bare.lower()) or _CONTRACTION.fullmatch(bare):
+    head, _, tail = bare.replace("’", "'").partition("'")
+    if _AMOUNT.fullmatch(bare.lower()) or (head.isalpha() and tail.isalpha()):
         return False
     if _IDENTIFIER.fullmatch(bare):
         return True
     if not _JOINED.search(bare):
         return False
-    # Not and/or, his/her or e.g., but names such as AT&T, U.S. or A/B.
-    if "&" in bare or (_INITIALS.fullmatch(bare) and bare.upper() not in _ABBREVIATIONS):
+    # Not and/or, his/her or e.g., but names such as AT&T, U.S., A/B or i/o.
+    letters = bare.split("." if bare.isupper() and "." in bare else "/")
+    is_initials = len(letters) > 1 and all(len(each) == 1 and each.isalpha() for each in letters)
+    if "&" in bare or (is_initials and bare.upper() not in _ABBREVIATIONS):
         return True
     return not all(part in ENGLISH.stop_words or len(part) == 1 for part in parts)
 
@@ -152,8 +153,7 @@ _ABOUT_WORLD = re.compile(
     |is|are|do|does)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.IGNORECASE)
-_OWNER = re.compile(r"\s[A-Z]\w*['’]s\b")
+_FIRST_PERSON = frozenset("i me my mine myself we us our ours ourselves".split())
 
 
 @lru_cache(maxsize=8)  # a search asks several times
@@ -169,12 +169,14 @@ def is_about_user(question: str) -> bool:
         return False
     polite = _POLITE_QUESTION.match(question)
     if polite is not None and not ENGLISH.has("to_assistant", polite["question"]):
-        return _FIRST_PERSON.search(polite["question"]) is not None
+        return not _FIRST_PERSON.isdisjoint(tokens(polite["question"]))
     if ENGLISH.has("to_assistant", question):
         return False
     if not _ABOUT_WORLD.match(question):
         return True
-    return bool(_FIRST_PERSON.search(question) or _OWNER.search(question))
+    owners = [word for word in question.replace("’", "'").split()[1:] if "'s" in word]
+    has_owner = any(word[0].isupper() for word in owners)
+    return has_owner or not _FIRST_PERSON.isdisjoint(tokens(question))
 
 
 def is_to_assistant(question: str) -> bool:

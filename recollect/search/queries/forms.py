@@ -7,7 +7,6 @@ as they were typed; those that some message has are searched for as well.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, groupby, pairwise
@@ -211,7 +210,8 @@ def formats(terms: Sequence[Term], library: _Library) -> Forms:
         yield form, other_formats(typed.get(form) or form_name(form))
 
 
-_HASH = re.compile(r"(?=.*[0-9])(?=.*[a-f])[0-9a-f]{12,64}")
+_HEXADECIMAL = frozenset("0123456789abcdef")
+_MIN_WHOLE_HASH = 12
 _MIN_HASH = 7
 _MIN_SEGMENTS = 2  # many files have the same name
 _MAX_SEGMENTS = 12
@@ -228,12 +228,13 @@ def shorter_identifiers(terms: Sequence[Term], library: _Library) -> Forms:
         identifier = typed.get(term.forms[0], "")
         if not identifier or not term.exact or not is_absent(term):
             continue
-        if _HASH.fullmatch(identifier.lower()):
+        is_long = len(identifier) >= _MIN_WHOLE_HASH
+        if is_long and _HEXADECIMAL.issuperset(identifier.lower()) and is_mixed(identifier):
             sizes = range(len(identifier) - 1, _MIN_HASH - 1, -1)
             parts = [identifier[:size] for size in sizes]
         else:
             path = identifier.split("://")[-1]
-            segments = [segment for segment in re.split(r"[/\\]", path) if segment]
+            segments = [segment for segment in path.replace("\\", "/").split("/") if segment]
             first = max(1, len(segments) - _MAX_SEGMENTS)
             starts = range(first, len(segments) - _MIN_SEGMENTS + 1)
             parts = [path, *("/".join(segments[start:]) for start in starts)]
@@ -241,9 +242,15 @@ def shorter_identifiers(terms: Sequence[Term], library: _Library) -> Forms:
         yield term.forms[0], library.has_forms(form for form in shorter if form)[:1]
 
 
-# With fewer digits, other numbers have the same ones by chance.
-_LONG_NUMBER = re.compile(r"(?=(?:[a-z]*[0-9]){7})[a-z]{0,2}[0-9][a-z0-9]{6,33}")
-_CODE = re.compile(r"(?=.*[0-9])(?=.*[a-z])[a-z0-9]{3,24}")
+def is_mixed(word: str) -> bool:
+    """Whether a word has letters and digits."""
+    return any(map(str.isalpha, word)) and any(map(str.isdigit, word))
+
+
+_MIN_DIGITS = 7  # with fewer, other numbers have the same ones by chance
+_LONGEST_NUMBER = 36  # an IBAN has 34 characters, of which two are letters
+_LONGEST_CODE = 24
+_MIN_CODE = 3
 _MAX_DIGITS = 8  # of a group
 _ISBN_PREFIXES = ("978", "979")
 _MOST_SPLITS = 20
@@ -260,8 +267,11 @@ def separated_codes(terms: Sequence[Term], library: _Library) -> Forms:
     frequencies = {term.forms[0]: term.frequency for term in terms}
     for form in codes:
         code = "".join(form)
-        is_number = _LONG_NUMBER.fullmatch(code) is not None
-        if not frequencies.get(form) and (is_number or _CODE.fullmatch(code)):
+        size = len(code) if code.isascii() and code.isalnum() else 0
+        digits = sum(map(str.isdigit, code))
+        is_number = size <= _LONGEST_NUMBER and digits >= _MIN_DIGITS and not code[:3].isalpha()
+        is_code = _MIN_CODE <= size <= _LONGEST_CODE and is_mixed(code)
+        if size and not frequencies.get(form) and (is_number or is_code):
             own = [form, *((word,) for word in form)] if is_number else [form]
             splits = library.has_forms(_splits(code, library))
             yield from ((each, splits) for each in own)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,7 @@ from recollect.model.search import Filter
 from recollect.model.sources import SOURCES
 from recollect.store.base import Store
 
-_OPERATORS = re.compile(r"(?<![^\s(])(?:AND|OR|NOT|NEAR)\b|\*")
+_OPERATORS = frozenset(["AND", "OR", "NOT", "NEAR"])
 NO_NAME = "\0"
 """A name that nothing has."""
 _NO_FIELDS = Fields()
@@ -38,7 +37,8 @@ def may_relax(query: Query) -> bool:
     """
     if query.plain or not isinstance(query.node, And):
         return False
-    return has_only_words(query.node) and not _OPERATORS.search(query.rest)
+    typed = query.rest.replace("(", " ").replace(")", " ").split()
+    return has_only_words(query.node) and "*" not in query.rest and _OPERATORS.isdisjoint(typed)
 
 
 def narrow_filter(filter: Filter, query: Query, store: Store) -> Filter:
