@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from recollect.jobs.runner import Borrow, Handler, PutBack, Run
 from recollect.library import Library
 from recollect.model.receipts import Problem, Receipt
 from recollect.store.shared.jobs import FAILED, Job, Jobs
-from recollect.store.shared.uploads import Uploads
+from recollect.store.shared.uploads import UploadFolder
 from recollect.transfer.risks import SECRET, RiskReport
 
 # -- imports ---
@@ -35,7 +35,7 @@ class ImportHandler(Handler):
     # the job. It may be killed for other reasons, and several of its jobs with it.
     max_attempts = 5
 
-    def __init__(self, borrow: Borrow, jobs: Jobs, uploads: Uploads) -> None:
+    def __init__(self, borrow: Borrow, jobs: Jobs, uploads: UploadFolder) -> None:
         self._borrow = borrow
         self._jobs = jobs
         self._uploads = uploads
@@ -44,28 +44,22 @@ class ImportHandler(Handler):
         job = run.job
         with self._borrow(job.user) as library:
             if job.payload.get("paths"):
-                receipt = self._import_paths(run, library)
+                receipt = self._import(run, library, job.payload["paths"])
             else:
-                with self._uploads.open(job.id, job.payload["name"]) as folder:
-                    receipt = self._import_upload(run, library, folder)
+                name = job.payload["name"]
+                with self._uploads.open(job.id, name) as folder:
+                    options = {"kind": job.payload.get("kind"), "within": folder}
+                    receipt = self._import(run, library, [folder / name], **options)
         return end(run, receipt)
 
-    def _import_paths(self, run: Run, library: Library) -> Receipt:
-        return library.import_path(
-            *run.job.payload["paths"],
-            progress=lambda *progress: _report(run, *progress),
-            stop=run.stop,
-            job=run.job.id,
-        )
+    def _import(
+        self, run: Run, library: Library, paths: Sequence[Path | str], **options: Any
+    ) -> Receipt:
+        def report(file: str, count: int, total: int) -> None:
+            run.progress = {"file": file, "done": count, "total": total}
 
-    def _import_upload(self, run: Run, library: Library, folder: Path) -> Receipt:
         return library.import_path(
-            folder / run.job.payload["name"],
-            kind=run.job.payload.get("kind"),
-            within=folder,
-            progress=lambda *progress: _report(run, *progress),
-            stop=run.stop,
-            job=run.job.id,
+            *paths, progress=report, stop=run.stop, job=run.job.id, **options
         )
 
     def give_up(self, run: Run) -> Any:
@@ -82,7 +76,7 @@ class ImportHandler(Handler):
         """The message, without the folders of the server."""
         if isinstance(error, OSError):
             return f"Cannot read the file: {error.strerror or type(error).__name__}."
-        return self._uploads.hide_folder(str(error), job.id, job.payload["name"])
+        return self._uploads.hide_folder(str(error), job.payload["name"])
 
     def clean_up(self, job: Job) -> None:
         self._uploads.remove(job.id)
@@ -95,10 +89,6 @@ def end(run: Run, receipt: Receipt) -> int:
     """The result of the job. What was imported is in the library only, where it can be deleted."""
     run.progress = {**run.progress, "file": ""}
     return receipt.id
-
-
-def _report(run: Run, file: str, count: int, total: int) -> None:
-    run.progress = {"file": file, "done": count, "total": total}
 
 
 # -- indexing: a write is stored with what must be indexed, the job only asks to do it soon ---
@@ -142,7 +132,12 @@ class IndexRequests:
 
     def indexer(self, user: str) -> LibraryIndexer:
         """The indexer of a library that is being opened."""
-        self._start()
+        with self._lock:
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(
+                    target=self._work, name="recollect-index-requests", daemon=True
+                )
+                self._thread.start()
         return LibraryIndexer(self, user)
 
     def add(self, user: str) -> None:
@@ -151,42 +146,24 @@ class IndexRequests:
             self._users.add(user)
         self._woken.set()
 
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None and not self._closing.is_set():
-                self._thread = threading.Thread(
-                    target=self._work, name="recollect-index-requests", daemon=True
-                )
-                self._thread.start()
-
-    def release(self, user: str) -> None:
-        """The library of a user was closed."""
-        if self._closing.is_set():
-            return
-        try:
-            self.flush()
-        except RecollectError as error:
-            log.warning("The last changes will be indexed later: %s", error)
-
-    def problem(self, user: str) -> str:
-        """Why the library of a user could not be indexed; empty if it could."""
-        for job in self._jobs.list_for(INDEX, user, 1):
-            if job.state == FAILED:
-                return job.error
-        return ""
-
-    def close(self) -> None:
-        """Queue what is left."""
-        self._closing.set()
-        self._woken.set()
-        if self._thread is None:
-            return
-        self._thread.join()
+    def flush_or_warn(self) -> None:
+        """Queue what is left, when a library or the process is closed."""
         try:
             self.flush()
         except RecollectError as error:
             # Whoever uses the library next asks again.
             log.warning("The last changes will be indexed later: %s", error)
+
+    def problem(self, user: str) -> str:
+        jobs = self._jobs.list_for(INDEX, user, 1)
+        return jobs[0].error if jobs and jobs[0].state == FAILED else ""
+
+    def close(self) -> None:
+        self._closing.set()
+        self._woken.set()
+        if self._thread is not None:
+            self._thread.join()
+            self.flush_or_warn()
 
     def _work(self) -> None:
         while not self._closing.is_set():
@@ -234,10 +211,11 @@ class LibraryIndexer:
             self.wake()
 
     def close(self) -> None:
-        self._requests.release(self._user)
+        self._requests.flush_or_warn()
 
     @property
     def problem(self) -> str:
+        """Why the library could not be indexed; empty if it could."""
         return self._requests.problem(self._user)
 
 

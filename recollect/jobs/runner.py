@@ -12,10 +12,10 @@ import socket
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from recollect.errors import ImportStopped, RecollectError
@@ -54,7 +54,8 @@ class Run:
         self.job = job
         self.stop = threading.Event()
         """Set when the job must stop: on shutdown, or when its lease was lost."""
-        self.progress: Mapping[str, Any] = job.progress
+        self.progress = self.stored_progress = job.progress
+        self.renewed_at = time.monotonic()
 
     def report(self, step: str, count: int, total: int) -> None:
         """Set the progress. Raises PutBack if the job must stop."""
@@ -96,18 +97,17 @@ class Handler(ABC):
         """Called about once a minute, by every process that runs jobs of this kind."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Lane:
     """Handlers that share threads, so that slow jobs of one kind delay no other kind."""
 
     name: str
     handlers: Sequence[Handler]
     concurrency: int
-    running: int = 0
-    kinds: list[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.kinds = [handler.kind for handler in self.handlers]
+    @property
+    def kinds(self) -> list[str]:
+        return [handler.kind for handler in self.handlers]
 
 
 class Runner:
@@ -136,8 +136,6 @@ class Runner:
             for lane in lanes
         }
         self._runs: dict[str, Run] = {}
-        self._renewed: dict[str, tuple[float, Mapping[str, Any]]] = {}
-        """When each lease was renewed, and with which progress."""
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._closing = threading.Event()
@@ -175,26 +173,18 @@ class Runner:
             self._thread.join()
 
     def run_due(self) -> int:
-        """Run jobs until none is due, in this thread only. Returns how many there were."""
+        """Run jobs until none is due, one after the other. Returns how many there were."""
         self._is_manual = True
         count = 0
         for lane in self._lanes:
-            while not self._closing.is_set():
-                job = self._jobs.claim(lane.kinds, self._hosts)
-                if job is None:
-                    break
-                run = self._register(lane, job)
-                renewer = threading.Thread(target=self._renew_until_end, args=[job], daemon=True)
-                renewer.start()
-                self._run(lane, run)
-                renewer.join()
+            while (run := self._claim(lane)) is not None:
+                thread = threading.Thread(target=self._run, args=[run], daemon=True)
+                thread.start()
+                while thread.is_alive():
+                    self._renew_leases()
+                    thread.join(POLL_SECONDS)
                 count += 1
         return count
-
-    def _renew_until_end(self, job: Job) -> None:
-        while job.id in self._runs:
-            self._renew_leases()
-            self._woken.wait(POLL_SECONDS)
 
     # -- claiming ---
 
@@ -227,49 +217,42 @@ class Runner:
         if self._runs or pause <= POLL_SECONDS:
             return POLL_SECONDS
         delay = self._jobs.seconds_until_due(self._kinds, self._hosts)
-        if delay is None:
-            return pause
-        return min(pause, max(POLL_SECONDS, delay))
+        return pause if delay is None else min(pause, max(POLL_SECONDS, delay))
 
     def _fill(self, lane: Lane) -> None:
-        while lane.running < lane.concurrency and not self._closing.is_set():
-            job = self._jobs.claim(lane.kinds, self._hosts)
-            if job is None:
-                return
-            run = self._register(lane, job)
-            try:
-                self._pools[lane.name].submit(self._run, lane, run)
-            except RuntimeError:  # shutting down
-                self._release(lane, job)
-                self._jobs.put_back(job)
+        def has_room() -> bool:
+            with self._lock:
+                running = sum(run.job.kind in lane.kinds for run in self._runs.values())
+            return running < lane.concurrency
 
-    def _register(self, lane: Lane, job: Job) -> Run:
+        while has_room() and (run := self._claim(lane)) is not None:
+            try:
+                self._pools[lane.name].submit(self._run, run)
+            except RuntimeError:  # shutting down
+                del self._runs[run.job.id]
+                self._jobs.put_back(run.job)
+
+    def _claim(self, lane: Lane) -> Run | None:
+        job = None if self._closing.is_set() else self._jobs.claim(lane.kinds, self._hosts)
+        if job is None:
+            return None
         run = Run(job)
         with self._lock:
             if self._closing.is_set():
                 run.stop.set()
             self._runs[job.id] = run
-            self._renewed[job.id] = (time.monotonic(), job.progress)
-            lane.running += 1
         return run
-
-    def _release(self, lane: Lane, job: Job) -> None:
-        with self._lock:
-            del self._runs[job.id]
-            self._renewed.pop(job.id, None)
-            lane.running -= 1
 
     def _renew_leases(self) -> None:
         with self._lock:
             runs = list(self._runs.values())
         for run in runs:
-            renewed_at, progress = self._renewed.get(run.job.id, (0.0, {}))
-            is_due = time.monotonic() - renewed_at > self._jobs.lease_seconds / 3
-            if not is_due and run.progress is progress:
+            is_due = time.monotonic() - run.renewed_at > self._jobs.lease_seconds / 3
+            progress = run.progress
+            if not is_due and progress is run.stored_progress:
                 continue
-            new_progress = run.progress
-            if self._jobs.renew(run.job, new_progress):
-                self._renewed[run.job.id] = (time.monotonic(), new_progress)
+            if self._jobs.renew(run.job, progress):
+                run.renewed_at, run.stored_progress = time.monotonic(), progress
             elif run.job.id in self._runs and not run.stop.is_set():
                 log.warning("Another process has claimed %s job %s", run.job.kind, run.job.id)
                 run.stop.set()
@@ -284,7 +267,7 @@ class Runner:
 
     # -- running ---
 
-    def _run(self, lane: Lane, run: Run) -> None:
+    def _run(self, run: Run) -> None:
         job = run.job
         log.info("Running %s job %s, attempt %d", job.kind, job.id, job.attempts)
         try:
@@ -295,43 +278,38 @@ class Runner:
         except Exception:  # a bug must not end the thread that runs jobs
             log.exception("A job failed")
         finally:
-            self._release(lane, job)
+            with self._lock:
+                del self._runs[job.id]
             self._woken.set()
 
     def _run_handler(self, handler: Handler, run: Run) -> None:
         job = run.job
         result: Any = None
         message = ""
+        delay: float | None = None  # until the job is run again
         try:
             if run.stop.is_set():
-                raise PutBack
-            if job.attempts > handler.max_attempts:
+                delay = 0.0
+            elif job.attempts > handler.max_attempts:
                 log.error("Gave up %s job %s after %d attempts", job.kind, job.id, job.attempts - 1)
                 result = handler.give_up(run)
             else:
                 result = handler.run(run)
         except ImportStopped:
-            self._put_back(job, 0.0)
-            return
+            delay = 0.0
         except PutBack as request:
-            self._put_back(job, request.delay_seconds)
-            return
+            delay = request.delay_seconds
         except (RecollectError, OSError) as error:
             if run.stop.is_set():  # perhaps that is why it failed
-                self._put_back(job, 0.0)
-                return
+                delay = 0.0
             message = handler.describe_error(job, error) or type(error).__name__
         except Exception:  # a bug must not stop the jobs of others
             log.exception("A %s job failed", job.kind)
             message = "This failed unexpectedly. The server log has the details."
-        self._finish(handler, run, result, message)
-
-    def _put_back(self, job: Job, delay_seconds: float) -> None:
-        if self._jobs.put_back(job, delay_seconds):
-            log.info("Put %s job %s back into the queue", job.kind, job.id)
-
-    def _finish(self, handler: Handler, run: Run, result: Any, message: str) -> None:
-        job = run.job
+        if delay is not None:
+            if self._jobs.put_back(job, delay):
+                log.info("Put %s job %s back into the queue", job.kind, job.id)
+            return
         if message or handler.is_remembered:
             is_recorded = self._jobs.finish(job, result, message, run.progress)
         else:

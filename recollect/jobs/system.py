@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from recollect.places import open, stop_waiting
 from recollect.store.shared.changes import ChangeSignals
 from recollect.store.shared.database import SharedDatabase
 from recollect.store.shared.jobs import Jobs
-from recollect.store.shared.uploads import UploadFolder, Uploads, UploadTable
+from recollect.store.shared.uploads import UploadFolder, UploadTable
 from recollect.store.sqlite.encryption import data_key
 from recollect.store.sqlite.private_files import create_private_folder
 
@@ -110,17 +111,22 @@ class JobSystem:
             self._requests.close()
 
 
-def open_uploads(place: Path | str, database: SharedDatabase) -> Uploads:
+def open_uploads(place: Path | str, database: SharedDatabase) -> UploadFolder:
     """Where uploads wait. In an encrypted home they wait in memory, not on disk."""
     if not isinstance(place, Path):
-        return UploadTable(database)
+        return UploadTable(database, private_folder(Path(tempfile.gettempdir()), place))
     if data_key(place) is None:
         return UploadFolder(place / UPLOADS)
     if not _MEMORY_FOLDER.is_dir():
         return UploadFolder(place / UPLOADS, _NO_UPLOADS)
-    digest = hashlib.blake2b(str(place.resolve()).encode(), digest_size=8).hexdigest()
-    folder = _MEMORY_FOLDER / f"recollect-{os.getuid()}-{digest}"
+    return UploadFolder(private_folder(_MEMORY_FOLDER, str(place.resolve())))
+
+
+def private_folder(parent: Path, place: str) -> Path:
+    """A folder of a place that only this user of the computer can read."""
+    digest = hashlib.blake2b(place.encode(), digest_size=8).hexdigest()
+    folder = parent / f"recollect-{os.getuid()}-{digest}"
     create_private_folder(folder)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         raise InvalidInput(f"{folder} belongs to another user of this computer.")
-    return UploadFolder(folder)
+    return folder

@@ -14,7 +14,7 @@ from recollect.places import shared_database
 from recollect.settings import place as library_place
 from recollect.store.shared.database import SharedDatabase
 from recollect.store.shared.jobs import DONE, FAILED, QUEUED, RUNNING, TABLES, Job, Jobs
-from recollect.store.shared.uploads import CHUNK_BYTES, UploadFolder, Uploads, UploadTable
+from recollect.store.shared.uploads import CHUNK_BYTES, UploadFolder, UploadTable
 
 pytestmark = pytest.mark.both_stores
 
@@ -219,13 +219,13 @@ def test_old_jobs_are_forgotten(jobs: Jobs, shared: SharedDatabase) -> None:
 
 
 @pytest.fixture
-def uploads(shared: SharedDatabase, tmp_path: Path) -> Uploads:
+def uploads(shared: SharedDatabase, tmp_path: Path) -> UploadFolder:
     if shared.engine == "sqlite":
         return UploadFolder(tmp_path / "uploads")
-    return UploadTable(shared)
+    return UploadTable(shared, tmp_path / "uploads")
 
 
-def test_an_upload_is_returned_byte_by_byte_until_it_is_removed(uploads: Uploads) -> None:
+def test_an_upload_is_returned_byte_by_byte_until_it_is_removed(uploads: UploadFolder) -> None:
     data = bytes(range(256)) * (CHUNK_BYTES // 100)
     writer = uploads.create("job", "a.bin")
     for start in range(0, len(data), 700_000):
@@ -239,7 +239,7 @@ def test_an_upload_is_returned_byte_by_byte_until_it_is_removed(uploads: Uploads
         pass
 
 
-def test_an_upload_that_was_not_finished_is_removed(uploads: Uploads) -> None:
+def test_an_upload_that_was_not_finished_is_removed(uploads: UploadFolder) -> None:
     writer = uploads.create("job", "a.bin")
     writer.write(b"x" * (2 * CHUNK_BYTES))
     writer.close()

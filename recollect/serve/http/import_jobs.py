@@ -23,7 +23,7 @@ from recollect.model.receipts import Receipt
 from recollect.settings import LIMITS
 from recollect.store.shared import jobs as shared
 from recollect.store.shared.jobs import DONE, FAILED, QUEUED, RUNNING
-from recollect.store.shared.uploads import NOTE, UploadFolder, Uploads
+from recollect.store.shared.uploads import NOTE, UploadFolder, UploadTable
 
 __all__ = ["DONE", "FAILED", "QUEUED", "RUNNING", "ImportJob", "Imports", "Upload", "safe_name"]
 
@@ -65,7 +65,7 @@ class ImportJob:
 class Imports:
     """The imports of an installation. Thread-safe."""
 
-    def __init__(self, jobs: shared.Jobs, uploads: Uploads, borrow: Borrow) -> None:
+    def __init__(self, jobs: shared.Jobs, uploads: UploadFolder, borrow: Borrow) -> None:
         self._jobs = jobs
         self.uploads = uploads
         self._borrow = borrow
@@ -85,9 +85,8 @@ class Imports:
     def import_local(self, user: str, name: str, paths: Sequence[str]) -> ImportJob:
         """Queue the import of files and folders on this computer."""
         self._require_room(user)
-        host = HOST
-        if isinstance(self.uploads, UploadFolder):
-            host = ""  # every process of a home runs on this computer
+        # Every process of a home runs on this computer.
+        host = HOST if isinstance(self.uploads, UploadTable) else ""
         return self.add("", user, {"name": safe_name(name), "size": 0, "paths": list(paths)}, host)
 
     def add(self, id: str, user: str, payload: dict[str, Any], host: str = "") -> ImportJob:

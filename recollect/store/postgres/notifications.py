@@ -14,8 +14,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
-import selectors
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -23,7 +21,6 @@ from contextlib import suppress
 from typing import Any
 
 import psycopg
-from psycopg import sql
 
 from recollect.store.shared.changes import ChangeSignals
 from recollect.store.shared.database import Tables
@@ -32,13 +29,13 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "recollect_change"
 _BATCH_SECONDS = 0.02
-_IDLE_SECONDS = 2.0
-_FLUSH_SECONDS = 2.0
+_CLOSE_SECONDS = 2.0
+_SLICE_SECONDS = 0.5
+"""How often the listener looks whether it was closed."""
 _LONGEST_SILENCE = 20.0
 """After this many seconds without a notification, the listener checks its connection."""
 _PROBE_SECONDS = 5.0
-_SLICE_SECONDS = 1.0
-_RETRY_SECONDS = (1.0, 2.0, 5.0, 15.0)
+_RETRY_SECONDS = 5.0
 _CONNECTION_OPTIONS: dict[str, Any] = {
     "autocommit": True,
     "connect_timeout": 5,
@@ -59,6 +56,13 @@ def topic_of_tables(tables: Tables) -> str:
     return f"shared {tables.name}"
 
 
+def notify(connection: psycopg.Connection[Any], payloads: list[str]) -> None:
+    """Send a notification for each payload."""
+    connection.execute(
+        "select pg_notify(%s, payload) from unnest(%s::text[]) payload", [CHANNEL, payloads]
+    )
+
+
 class ChangeSender:
     """Notifies others of what this process has committed. Thread-safe.
 
@@ -71,6 +75,7 @@ class ChangeSender:
         self._topics: set[str] = set()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._woken = threading.Event()
         self._closing = threading.Event()
 
     def announce(self, user: str) -> None:
@@ -82,45 +87,37 @@ class ChangeSender:
                     target=self._send_all, name="recollect-notify", daemon=True
                 )
                 self._thread.start()
+        self._woken.set()
 
     def close(self) -> None:
         """Send what is left, unless the server does not answer."""
         self._closing.set()
-        with self._lock:
-            thread = self._thread
-        if thread is not None:
-            thread.join(_FLUSH_SECONDS)
+        self._woken.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_SECONDS)
 
     def _send_all(self) -> None:
-        """Send until there was nothing to send for a while. Then the thread ends."""
-        quiet_since = time.monotonic()
-        while True:
+        while not self._closing.is_set():
+            self._woken.wait()
             self._closing.wait(_BATCH_SECONDS)
+            self._woken.clear()
             with self._lock:
-                topics, self._topics = self._topics, set()
-                is_idle = time.monotonic() - quiet_since > _IDLE_SECONDS
-                if not topics and (is_idle or self._closing.is_set()):
-                    self._disconnect()
-                    self._thread = None
-                    return
+                topics, self._topics = list(self._topics), set()
             if topics:
-                quiet_since = time.monotonic()
-                self._send(list(topics))
+                self._send(topics)
+        self._disconnect()
 
     def _send(self, topics: list[str]) -> None:
-        if self._connection is not None:
+        for _ in range(2):  # the connection may have been lost since it was last used
             try:
+                if self._connection is None:
+                    self._connection = psycopg.connect(self._url, **_CONNECTION_OPTIONS)
                 notify(self._connection, topics)
                 return
-            except psycopg.Error:  # it was lost since it was last used
+            except psycopg.Error as error:
+                # The others read the versions of libraries from time to time.
+                log.info("A change was not announced: %s", type(error).__name__)
                 self._disconnect()
-        try:
-            self._connection = psycopg.connect(self._url, **_CONNECTION_OPTIONS)
-            notify(self._connection, topics)
-        except psycopg.Error as error:
-            # The others read the versions of libraries from time to time.
-            log.info("A change was not announced: %s", type(error).__name__)
-            self._disconnect()
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -141,102 +138,72 @@ class ChangeListener(ChangeSignals):
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
-        self._is_live = False
-        self._end_sender: socket.socket | None = None
-        """Closing it wakes the thread, so that it ends at once."""
-
-    @property
-    def are_live(self) -> bool:
-        return self._is_live
 
     def subscribe(self, user: str, callback: Callable[[], None]) -> Callable[[], None]:
-        topic = topic_of(user)
-        self._subscribe(topic, callback)
-
-        def unsubscribe() -> None:
-            with self._lock:
-                callbacks = self._callbacks[topic]
-                callbacks.remove(callback)
-                if not callbacks:
-                    del self._callbacks[topic]
-
-        return unsubscribe
+        return self._subscribe(topic_of(user), callback)
 
     def subscribe_to_tables(self, tables: Tables, callback: Callable[[], None]) -> None:
         self._subscribe(topic_of_tables(tables), callback)
 
-    def _subscribe(self, topic: str, callback: Callable[[], None]) -> None:
+    def _subscribe(self, topic: str, callback: Callable[[], None]) -> Callable[[], None]:
         with self._lock:
             self._callbacks.setdefault(topic, []).append(callback)
             if self._thread is None and not self._closing.is_set():
-                self._end_sender, end = socket.socketpair()
                 self._thread = threading.Thread(
-                    target=self._run, args=[end], name="recollect-listen", daemon=True
+                    target=self._run, name="recollect-listen", daemon=True
                 )
                 self._thread.start()
 
+        def unsubscribe() -> None:
+            with self._lock:
+                self._callbacks[topic].remove(callback)
+                if not self._callbacks[topic]:
+                    del self._callbacks[topic]
+
+        return unsubscribe
+
     def close(self) -> None:
         self._closing.set()
-        with self._lock:
-            thread = self._thread
-            if self._end_sender is not None:
-                self._end_sender.close()
-        if thread is not None:
-            thread.join(_FLUSH_SECONDS)
+        if self._thread is not None:
+            self._thread.join(_CLOSE_SECONDS)
 
-    def _run(self, end: socket.socket) -> None:
-        with end:
-            self._listen_until(end)
-
-    def _listen_until(self, end: socket.socket) -> None:
-        failures = 0
+    def _run(self) -> None:
         while not self._closing.is_set():
             try:
                 with psycopg.connect(self._url, **_CONNECTION_OPTIONS) as connection:
-                    self._listen(connection, end)
-                    failures = 0
+                    self._listen(connection)
             except psycopg.Error as error:
-                if self._is_live:
+                if self.are_live:
                     log.warning("Live updates fall back to polling: %s", type(error).__name__)
-            if self._is_live:
-                failures = 0
+            if self.are_live:
                 self._set_live(False)
-            self._closing.wait(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
-            failures += 1
+                continue
+            self._closing.wait(_RETRY_SECONDS)
 
-    def _listen(self, connection: psycopg.Connection[Any], end: socket.socket) -> None:
-        """Pass notifications on until the connection is lost, or until `end` is readable."""
-        connection.execute(sql.SQL("listen {}").format(sql.Identifier(CHANNEL)))
+    def _listen(self, connection: psycopg.Connection[Any]) -> None:
+        """Pass notifications on until the connection is lost, or this is closed."""
+        connection.execute(f"listen {CHANNEL}")
         # Behind some connection poolers, notifications never arrive. So try it out first.
         probe = f"probe {secrets.token_hex(8)}"
         with psycopg.connect(self._url, **_CONNECTION_OPTIONS) as other:
             notify(other, [probe])
-        with selectors.DefaultSelector() as selector:
-            selector.register(connection.fileno(), selectors.EVENT_READ)
-            selector.register(end, selectors.EVENT_READ)
-            self._pass_on(connection, probe, selector)
-
-    def _pass_on(
-        self, connection: psycopg.Connection[Any], probe: str, selector: selectors.BaseSelector
-    ) -> None:
-        probe_ends = time.monotonic() + _PROBE_SECONDS
-        last_sign = time.monotonic()
+        started = last_sign = time.monotonic()
         while not self._closing.is_set():
-            selector.select(_SLICE_SECONDS)
-            for notice in connection.notifies(timeout=0):
+            for notice in connection.notifies(timeout=_SLICE_SECONDS, stop_after=1):
                 last_sign = time.monotonic()
                 if notice.payload == probe:
                     self._set_live(True)
                 else:
                     self._signal(notice.payload)
-            if not self._is_live and time.monotonic() > probe_ends:
+            now = time.monotonic()
+            if not self.are_live and now > started + _PROBE_SECONDS:
                 return
-            if time.monotonic() - last_sign > _LONGEST_SILENCE:
+            if now > last_sign + _LONGEST_SILENCE:
                 connection.execute("select 1")
-                last_sign = time.monotonic()
+                last_sign = now
 
-    def _set_live(self, is_live: bool) -> None:
-        self._is_live = is_live
+    def _set_live(self, are_live: bool) -> None:
+        self.are_live = are_live
         with self._lock:
             topics = list(self._callbacks)
         for topic in topics:
@@ -248,10 +215,3 @@ class ChangeListener(ChangeSignals):
         for callback in callbacks:
             with suppress(RuntimeError):  # its event loop is closed
                 callback()
-
-
-def notify(connection: psycopg.Connection[Any], payloads: list[str]) -> None:
-    """Send a notification for each payload."""
-    connection.execute(
-        "select pg_notify(%s, payload) from unnest(%s::text[]) payload", [CHANNEL, payloads]
-    )

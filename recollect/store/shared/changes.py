@@ -21,10 +21,8 @@ _CANCEL_SECONDS = 0.25
 class ChangeSignals:
     """The signals of one installation. SQLite has none, so these never come."""
 
-    @property
-    def are_live(self) -> bool:
-        """Whether signals arrive at the moment."""
-        return False
+    are_live: bool = False
+    """Whether signals arrive at the moment."""
 
     def subscribe(self, user: str, callback: Callable[[], None]) -> Callable[[], None]:
         """Call something in another thread when a library may have changed.
@@ -60,9 +58,7 @@ class ChangeWaiter:
 
         At most `seconds`, and `often` while there are no signals.
         """
-        pause = often
-        if self._signals.are_live:
-            pause = RARELY_SECONDS
+        pause = RARELY_SECONDS if self._signals.are_live else often
         end = time.monotonic() + min(seconds, pause)
         while not is_cancelled():
             remaining = end - time.monotonic()

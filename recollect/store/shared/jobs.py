@@ -211,9 +211,7 @@ class Jobs:
 
     def get(self, id: str) -> Job | None:
         rows = self._database.execute(TABLES, f"select {_COLUMNS} from job where id = ?", (id,))
-        if not rows:
-            return None
-        return decode(rows[0])
+        return decode(rows[0]) if rows else None
 
     def list_for(self, kind: str, user: str, limit: int = 100) -> list[Job]:
         """A user's jobs of a kind, newest first."""
@@ -273,9 +271,7 @@ class Jobs:
               and state in ('queued', 'running')""",
             (*kinds, *hosts),
         )
-        if micros_left is None:
-            return None
-        return max(0.0, int(micros_left) / _MICROS)
+        return None if micros_left is None else max(0.0, int(micros_left) / _MICROS)
 
     def claim(self, kinds: Sequence[str], hosts: Sequence[str] = ("",)) -> Job | None:
         """Take the next job of these kinds that one of the hosts may run; None if none is due."""
@@ -289,21 +285,13 @@ class Jobs:
                 skip_locked=db.skip_locked,
                 columns=_COLUMNS,
             )
-            values = (new_id(), self._lease, kind_values, host_values)
-            rows = db.rows(statement, values)
-        if not rows:
-            return None
-        return decode(rows[0])
+            rows = db.rows(statement, (new_id(), self._lease, kind_values, host_values))
+        return decode(rows[0]) if rows else None
 
     def renew(self, job: Job, progress: Mapping[str, Any] | None = None) -> bool:
         """Keep a lease, and store the progress. False if another process has claimed the job."""
-        if progress is None:
-            progress = job.progress
-        return self._update(
-            job,
-            f"lease_until = {self._database.now} + ?, progress = ?",
-            (self._lease, json.dumps(progress)),
-        )
+        assignments = f"lease_until = {self._database.now} + ?, progress = ?"
+        return self._update(job, assignments, (self._lease, json.dumps(progress or job.progress)))
 
     def put_back(self, job: Job, delay_seconds: float = 0.0) -> bool:
         """Return a job to the queue, without counting the attempt.
@@ -331,12 +319,10 @@ class Jobs:
     ) -> bool:
         """Record how a job ended: it failed if there is an error. False if the lease was lost."""
         state = FAILED if error else DONE
-        if progress is None:
-            progress = job.progress
         return self._update(
             job,
             f"state = ?, result = ?, error = ?, progress = ?, finished_at = {self._database.now}",
-            (state, json.dumps(result), error, json.dumps(progress)),
+            (state, json.dumps(result), error, json.dumps(progress or job.progress)),
         )
 
     def remove(self, job: Job) -> bool:
@@ -385,50 +371,34 @@ def new_id() -> str:
 def insert(db: Transaction, job: Job, is_single: bool, delay_seconds: float = 0.0) -> None:
     created_at = micros(job.created_at)
     if created_at is None:
-        created_at = next_time(db, job)
+        # Now, or later than the user's last job: the clock of SQLite counts milliseconds.
+        ((now, last),) = db.rows(
+            f'select {db.now}, (select max(created_at) from job where kind = ? and "user" = ?)',
+            (job.kind, job.user),
+        )
+        created_at = max(int(now), int(last or 0) + 1)
     db.run(
         f"""insert into job (id, kind, "user", host, state, payload, progress, attempts, token,
           lease_until, due_at, created_at, error, once)
         values (?, ?, ?, ?, 'queued', ?, ?, ?, '', 0, {db.now} + ?, ?, '', ?)
         on conflict do nothing""",
         (
-            job.id,
-            job.kind,
-            job.user,
-            job.host,
-            json.dumps(job.payload),
-            json.dumps(job.progress),
-            job.attempts,
-            int(delay_seconds * _MICROS),
-            created_at,
-            int(is_single),
+            *(job.id, job.kind, job.user, job.host),
+            *(json.dumps(job.payload), json.dumps(job.progress), job.attempts),
+            *(int(delay_seconds * _MICROS), created_at, int(is_single)),
         ),
     )
 
 
-def next_time(db: Transaction, job: Job) -> int:
-    """Now, or later than the user's last job: the clock of SQLite counts milliseconds."""
-    ((now, last),) = db.rows(
-        f'select {db.now}, (select max(created_at) from job where kind = ? and "user" = ?)',
-        (job.kind, job.user),
-    )
-    return max(int(now), int(last or 0) + 1)
-
-
 def decode(row: tuple[Any, ...]) -> Job:
-    (id_, kind, user, host, state, payload, progress, attempts, token, result, error) = row[:11]
+    id_, kind, user, host, state, payload, progress, attempts, token, result, error, *times = row
     return Job(
-        id_,
-        kind,
-        user,
-        host,
-        state,
+        *(id_, kind, user, host, state),
         json.loads(payload),
         json.loads(progress),
         attempts,
         token,
         json.loads(result or "null"),
         error,
-        from_micros(row[11]),
-        from_micros(row[12]),
+        *map(from_micros, times),
     )
