@@ -32,18 +32,9 @@ READ, SEARCH, EXPORT, DENIED = "read", "search", "export", "denied"
 DELETE, FORGET, REDACT, UNDO, RESTORE = "delete", "forget", "redact", "undo import", "restore"
 MOVE, KEY, SETTING = "move", "key", "setting"
 ACTIONS = (
-    READ,
-    SEARCH,
-    EXPORT,
-    DENIED,
-    DELETE,
-    FORGET,
-    REDACT,
-    UNDO,
-    RESTORE,
-    MOVE,
-    KEY,
-    SETTING,
+    *(READ, SEARCH, EXPORT, DENIED),
+    *(DELETE, FORGET, REDACT, UNDO, RESTORE),
+    *(MOVE, KEY, SETTING),
 )
 LOSSY_ACTIONS = frozenset((READ, SEARCH, DENIED))
 """Actions whose records may be lost in a power cut. All others are on disk before they return."""
@@ -149,29 +140,24 @@ def chain(entries: Sequence[Entry], head: Head) -> list[Record]:
     """The records of entries that follow the head of a log."""
     records = []
     for entry in entries:
-        record = _record(entry, head)
-        records.append(record)
-        head = Head(record.number, record.hash)
+        actor = entry.actor
+        optional = {
+            "operation": entry.operation,
+            "ids": list(entry.ids),
+            "count": entry.count,
+            "by": actor.user,
+            "key": actor.key,
+            "interface": actor.interface,
+            "address": actor.address,
+        }
+        values: dict[str, Any] = {"at": iso(entry.at), "action": entry.action}
+        values |= {name: value for name, value in optional.items() if value not in ("", [], None)}
+        values["previous"] = head.hash
+        text = json.dumps(values, ensure_ascii=True, separators=(",", ":"))
+        number = head.number + 1
+        head = Head(number, record_hash(number, text))
+        records.append(Record(number, text, head.hash))
     return records
-
-
-def _record(entry: Entry, head: Head) -> Record:
-    actor = entry.actor
-    values: dict[str, Any] = {"at": iso(entry.at), "action": entry.action}
-    optional = {
-        "operation": entry.operation,
-        "ids": list(entry.ids),
-        "count": entry.count,
-        "by": actor.user,
-        "key": actor.key,
-        "interface": actor.interface,
-        "address": actor.address,
-    }
-    values |= {name: value for name, value in optional.items() if value not in ("", [], None)}
-    values["previous"] = head.hash
-    text = json.dumps(values, ensure_ascii=True, separators=(",", ":"))
-    number = head.number + 1
-    return Record(number, text, record_hash(number, text))
 
 
 def record_hash(number: int, text: str) -> str:
@@ -226,9 +212,13 @@ def verify_chain(records: Iterable[Record], heads: Iterable[Head] = ()) -> Verif
 def verify_record(record: Record, result: Verification) -> None:
     if record_hash(record.number, record.text) != record.hash:
         result.report(f"record {record.number}: it was changed (its hash is wrong)")
+    try:
+        previous = json.loads(record.text).get("previous")
+    except (ValueError, AttributeError):
+        previous = None
     if not result.records:
         result.first = record.number
-        if record.number == 1 and previous(record) != START:
+        if record.number == 1 and previous != START:
             result.report("record 1: it does not begin the chain")
         return
     last = result.head
@@ -239,15 +229,8 @@ def verify_record(record: Record, result: Verification) -> None:
         result.report(f"records {last.number + 1} to {record.number - 1}: they are missing")
     elif missing < 0:
         result.report(f"record {record.number}: it is in the wrong place, after {last.number}")
-    elif previous(record) != last.hash:
+    elif previous != last.hash:
         result.report(f"record {record.number}: it does not follow record {last.number}")
-
-
-def previous(record: Record) -> object:
-    try:
-        return json.loads(record.text).get("previous")
-    except (ValueError, AttributeError):
-        return None
 
 
 # -- logs ---
@@ -269,26 +252,26 @@ class AuditLogs(ABC):
         """
         is_lossy = entry.action in LOSSY_ACTIONS
         pending = _Pending(user, entry, not is_lossy)
-        self._start()
-        if is_lossy:
-            self._put_if_there_is_room(pending)
-            return
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="recollect-audit", daemon=True
+                )
+                self._thread.start()
         try:
-            self._queue.put(pending, timeout=_WAIT_SECONDS)
+            self._queue.put(pending, block=not is_lossy, timeout=_WAIT_SECONDS)
         except queue.Full as error:
-            raise unrecorded("it is too slow") from error
+            if not is_lossy:
+                raise unrecorded("it is too slow") from error
+            warn("The audit log is too slow; a record was dropped.")
+        if is_lossy:
+            return
         if not pending.written.wait(_WAIT_SECONDS):
             raise unrecorded("it is too slow")
         if isinstance(pending.error, OSError) and pending.error.errno == errno.EROFS:
             return  # on a read-only disk, nothing can have been changed
         if pending.error is not None:
             raise unrecorded(str(pending.error)) from pending.error
-
-    def _put_if_there_is_room(self, pending: _Pending) -> None:
-        try:
-            self._queue.put_nowait(pending)
-        except queue.Full:
-            warn("The audit log is too slow; a record was dropped.")
 
     def flush(self) -> None:
         """Wait until everything that was recorded is written."""
@@ -314,9 +297,7 @@ class AuditLogs(ABC):
     def verify(self, user: str, head: Head | None = None) -> Verification:
         """Check a user's log, and that it contains a head that was written down elsewhere."""
         self.flush()
-        heads = []
-        if head is not None:
-            heads.append(head)
+        heads = [] if head is None else [head]
         problem = ""
         try:
             stored_head = self.stored_head(user)
@@ -330,14 +311,6 @@ class AuditLogs(ABC):
         return result
 
     # -- the thread that writes ---
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(
-                    target=self._run, name="recollect-audit", daemon=True
-                )
-                self._thread.start()
 
     def _run(self) -> None:
         while True:
@@ -369,17 +342,15 @@ def unrecorded(reason: str) -> RecollectError:
     )
 
 
+@dataclass(slots=True, eq=False)
 class _Pending:
     """An entry that waits to be written."""
 
-    __slots__ = ("durable", "entry", "error", "user", "written")
-
-    def __init__(self, user: str, entry: Entry, durable: bool) -> None:
-        self.user = user
-        self.entry = entry
-        self.durable = durable
-        self.written = threading.Event()
-        self.error: Exception | None = None
+    user: str
+    entry: Entry
+    durable: bool
+    written: threading.Event = field(default_factory=threading.Event)
+    error: Exception | None = None
 
 
 def warn(message: str) -> None:
@@ -406,14 +377,12 @@ class RecordFilter:
             return False
         if self.by and self.by not in (values.get("by"), values.get("key")):
             return False
-        if self.after is None and self.before is None:
-            return True
         at = moment(values.get("at"))
         if at is None:
-            return False
-        is_late = self.after is None or at >= self.after
-        is_early = self.before is None or at <= self.before
-        return is_late and is_early
+            return self.after is None and self.before is None
+        return (self.after is None or at >= self.after) and (
+            self.before is None or at <= self.before
+        )
 
 
 def newest_records(
@@ -433,13 +402,9 @@ def _values(record: Record) -> dict[str, Any]:
     """The values of a record. Of one that was damaged or changed, only what can be shown."""
     try:
         values = record.values
-        validate(values)
-        return values
+        datetime.fromisoformat(values["at"])
+        if isinstance(values.get("ids", []), list) and isinstance(values.get("count", 0), int):
+            return values
     except (ValueError, TypeError, KeyError):
-        return {"number": record.number, "at": "1970-01-01T00:00:00Z", "action": "damaged"}
-
-
-def validate(values: dict[str, Any]) -> None:
-    datetime.fromisoformat(values["at"])
-    if not isinstance(values.get("ids", []), list) or not isinstance(values.get("count", 0), int):
-        raise ValueError("A record has values of the wrong type.")
+        pass
+    return {"number": record.number, "at": "1970-01-01T00:00:00Z", "action": "damaged"}

@@ -252,7 +252,7 @@ def test_a_job_whose_lease_was_lost_is_stopped_and_records_nothing(
     other = service.jobs.claim(["slow"])
     assert other is not None
     for run in runner._runs.values():
-        runner._renewed[run.job.id] = (0.0, {})
+        run.renewed_at = 0.0
     runner.wake()
     assert ended.wait(60)
     runner.close()

@@ -48,15 +48,12 @@ _CONNECTION_OPTIONS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-# A connection that was used this recently is not checked before it is used again.
-_SECONDS_TRUSTED = 5.0
 _WAIT_SECONDS = 2.5
 _LAST_WAIT_SECONDS = 0.5  # when the process ends
 _MAX_CONNECTIONS = 8
 
 
-class _Session(psycopg.Connection[Any]):
-    last_use = 0.0
+Connection = psycopg.Connection[Any]
 
 
 def _storable(values: Sequence[Any]) -> list[Any]:
@@ -71,7 +68,7 @@ class _Transaction:
     for_update = "for update"
     skip_locked = "for update skip locked"
 
-    def __init__(self, session: _Session) -> None:
+    def __init__(self, session: Connection) -> None:
         self._cursor = psycopg.RawCursor(session)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> Rows:
@@ -105,15 +102,14 @@ class PostgresSharedDatabase(SharedDatabase):
         self._location = location_of(url)
         self._existing_tables: set[str] = set()
         self._is_ending = False
-        self._pool: ConnectionPool[_Session] = ConnectionPool(
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
-            connection_class=_Session,
             kwargs=_CONNECTION_OPTIONS,
             min_size=0,
             max_size=_MAX_CONNECTIONS,
             timeout=_WAIT_SECONDS,
             configure=configure,
-            check=check,
+            check=ConnectionPool.check_connection,
             open=False,
             name=f"recollect server {self._location}",
         )
@@ -151,7 +147,7 @@ class PostgresSharedDatabase(SharedDatabase):
         self._pool.close()
 
     @contextmanager
-    def _session(self, tables: Tables, is_reading: bool = False) -> Iterator[_Session]:
+    def _session(self, tables: Tables, is_reading: bool = False) -> Iterator[Connection]:
         is_read_only = READ_ONLY.get()
         if is_read_only and not is_reading:
             raise read_only_error()
@@ -164,7 +160,6 @@ class PostgresSharedDatabase(SharedDatabase):
                     create_tables(session, tables)
                     self._existing_tables.add(tables.name)
                 yield session
-                session.last_use = time.monotonic()
             finally:
                 self._pool.putconn(session)
         except errors.InsufficientPrivilege as error:
@@ -176,7 +171,7 @@ class PostgresSharedDatabase(SharedDatabase):
         except psycopg.Error as error:
             raise explain_error(error, self._location) from error
 
-    def _get_session(self) -> _Session:
+    def _get_session(self) -> Connection:
         """A connection. Waits for the server as long as a write does, or while the process runs."""
         self._pool.open()
         deadline = time.monotonic() + LIMITS.write_wait_seconds
@@ -196,22 +191,17 @@ def read_only_error() -> ReadOnlyLibrary:
 
 def create_shared_tables(url: str, concepts: Iterable[Tables]) -> None:
     """Create the tables of these concepts, and the role that may use them."""
-    with _Session.connect(url, **_CONNECTION_OPTIONS) as session:
+    with psycopg.connect(url, **_CONNECTION_OPTIONS) as session:
         configure(session)
         for tables in concepts:
             create_tables(session, tables)
 
 
-def configure(session: _Session) -> None:
+def configure(session: Connection) -> None:
     session.execute(f"set search_path = {ROLE}, pg_temp; set client_min_messages = warning")
 
 
-def check(session: _Session) -> None:
-    if time.monotonic() - session.last_use > _SECONDS_TRUSTED:
-        ConnectionPool.check_connection(session)
-
-
-def create_tables(session: _Session, tables: Tables) -> None:
+def create_tables(session: Connection, tables: Tables) -> None:
     if has_tables(session, tables):
         return
     with session.transaction():
@@ -227,7 +217,7 @@ def create_tables(session: _Session, tables: Tables) -> None:
         grant_access(session)
 
 
-def has_tables(session: _Session, tables: Tables) -> bool:
+def has_tables(session: Connection, tables: Tables) -> bool:
     statement = "select to_regclass(%s) is not null"
     ((exists,),) = session.execute(statement, [f"{ROLE}.concept"]).fetchall()
     if not exists:
@@ -236,7 +226,7 @@ def has_tables(session: _Session, tables: Tables) -> bool:
     return bool(rows)
 
 
-def grant_access(session: _Session) -> None:
+def grant_access(session: Connection) -> None:
     with (
         suppress(errors.InsufficientPrivilege, errors.DuplicateObject, errors.UniqueViolation),
         session.transaction(),

@@ -21,7 +21,7 @@ from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import resolve_filter
-from recollect.store.sql.store import SqlStore
+from recollect.store.sql.store import SqlStore, reading, searching
 from recollect.store.values import (
     Appended,
     Closure,
@@ -129,19 +129,11 @@ class PostgresStore(SqlStore[Connection], text=listing):
     ) -> tuple[str, Sequence[Any]]:
         return text_search.match_source(db, node, filter)
 
-    def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
-        return self._search(
-            lambda db: text_search.best(db, node, resolve_filter(db, filter), limit)
-        )
-
-    def count(self, node: Node, filter: Filter) -> tuple[int, bool]:
-        return self._search(lambda db: text_search.count(db, node, resolve_filter(db, filter)))
-
-    def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
-        return self._search(lambda db: text_search.frequencies(db, nodes))
-
-    def text_scores(self, node: Node, keys: Sequence[int]) -> dict[int, float]:
-        return self._search(lambda db: listing.scores(db, node, keys))
+    match = searching(text_search.best)
+    count = searching(text_search.count)
+    frequencies = searching(text_search.frequencies)
+    text_scores = searching(listing.scores)
+    size = reading(text_search.size)
 
     # -- vectors ---
 
@@ -178,9 +170,6 @@ class PostgresStore(SqlStore[Connection], text=listing):
 
         rows = self._search(lambda db: rows_of(db, space, [key]))
         return list(unit_vectors(rows, space))
-
-    def size(self) -> int:
-        return self._read(text_search.size)
 
     # -- transfer ---
 

@@ -27,6 +27,7 @@ from recollect.store.sql.selection import (
     MAX_LISTED_PASSAGES,
     document_filter,
     matching_documents,
+    resolve_filter,
 )
 
 FILTER_PARAMETERS = """?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint,
@@ -199,6 +200,7 @@ def frequencies(db: Connection, nodes: Sequence[Node]) -> tuple[list[int], int]:
 
 def count(db: Connection, node: Node, filter: Filter) -> tuple[int, bool]:
     """See Store.count."""
+    filter = resolve_filter(db, filter)
     if isinstance(node, Or) and filter in (Filter(), Filter(hidden=True)):
         lower_bound = largest_alternative(db, node, filter.hidden)
         if lower_bound >= _LOWER_BOUND_FROM:
@@ -295,6 +297,7 @@ class _Step(NamedTuple):
 
 def best(db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
     """The keys of matching passages, best first: rare words and short passages count most."""
+    filter = resolve_filter(db, filter)
     keys = keys_of_few(db, filter)
     parts, size = _parts(db, node)
     if keys is not None:
