@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -368,30 +367,6 @@ def test_a_lost_reply_is_resolved_even_if_the_pool_has_a_single_connection(
     assert len(store.receipts()) == 1
 
 
-@pytest.mark.parametrize("arrives", [True, False])
-def test_a_commit_that_is_still_in_transit_is_waited_for(
-    arrives: bool, proxied_store: PostgresStore, server: Database, proxy: Proxy
-) -> None:
-    resume = threading.Event()
-
-    def hold(link: Link, message: bytes) -> None:
-        link.hang_up()
-        resume.wait(PATIENCE)
-        if arrives:
-            link.send(message)
-        else:
-            link.cut()
-
-    proxy.on_commit(hold)
-    thread, outcomes = in_thread(lambda: proxied_store.start_import("file"))
-    wait_until(server.has_waiting_session)
-    assert not outcomes
-    resume.set()
-    thread.join(PATIENCE)
-    assert [receipt.id for receipt in outcomes] == [1]
-    assert [r.id for r in proxied_store.receipts()] == [1]
-
-
 def test_the_error_says_so_if_it_is_unknown_whether_a_write_was_committed(
     monkeypatch: pytest.MonkeyPatch, proxied_store: PostgresStore, proxy: Proxy
 ) -> None:
@@ -433,44 +408,6 @@ def wait_until_back(server: Database) -> None:
         return False
 
     wait_until(answers)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("failure", ["a crash of one backend", "an immediate restart"])
-@pytest.mark.parametrize("reuse_id", [True, False])
-def test_a_transaction_id_that_is_assigned_again_after_a_crash_proves_nothing(
-    failure: str, reuse_id: bool, proxied_store: PostgresStore, server: Database, proxy: Proxy
-) -> None:
-    """PostgreSQL assigns ids again that did not reach the disk. They then belong to others."""
-    is_waiting, resume = threading.Event(), threading.Event()
-
-    def hold(link: Link, message: bytes) -> None:
-        link.keep_the_client()
-        is_waiting.set()
-        resume.wait(PATIENCE)
-        link.cut()
-
-    proxy.on_commit(hold)
-    thread, outcomes = in_thread(lambda: proxied_store.start_import("file"))
-    assert is_waiting.wait(PATIENCE)
-    ((pid, lost_id),) = server.writers()
-    if failure == "an immediate restart":
-        server.restart("immediate")
-    else:
-        crash(server, pid)
-    if reuse_id:
-        with server.connect() as stranger:
-            number = 0
-            while number < lost_id:
-                row = stranger.execute("select pg_current_xact_id()::text").fetchall()[0]
-                number = int(row[0])
-            if number != lost_id:
-                pytest.skip("The server wrote the id to disk, because the machine is very busy.")
-    resume.set()
-    thread.join(PATIENCE)
-    (outcome,) = outcomes
-    assert outcome.id == 1
-    assert len(proxied_store.receipts()) == 1
 
 
 # -- the server becomes unavailable under load ---------------------------------------------
@@ -618,19 +555,6 @@ def test_a_restart_under_load_loses_nothing_and_all_threads_continue(
 
 
 @pytest.mark.full
-def test_callers_wait_for_a_server_that_is_down_for_seconds(load: Load, server: Database) -> None:
-    with load.running():
-        load.wait_for_progress()
-        with stopped_server(server):
-            load.wait_for_blocked_threads(3.0)
-        restart_time = time.monotonic()
-        load.wait_for_progress()
-    names = load.check()
-    report(load, names, recovery=round(load.recovery(restart_time), 2))
-    assert load.errors == []
-
-
-@pytest.mark.full
 def test_a_server_that_stays_down_gives_a_clear_error_and_is_used_again_afterwards(
     monkeypatch: pytest.MonkeyPatch, load: Load, server: Database
 ) -> None:
@@ -647,26 +571,6 @@ def test_a_server_that_stays_down_gives_a_clear_error_and_is_used_again_afterwar
     load.check()
     assert all(isinstance(error, StoreUnavailable) for error in errors), errors
     assert all("cannot be reached" in str(error) or "was lost" in str(error) for error in errors)
-
-
-@pytest.mark.full
-def test_connections_that_are_terminated_one_by_one_are_replaced(
-    load: Load, server: Database
-) -> None:
-    rng = random.Random(1)
-    terminations = 0
-    with load.running(), server.connect() as admin:
-        load.wait_for_progress()
-        while terminations < 100:
-            pids = server.sessions()
-            if pids:
-                admin.execute("select pg_terminate_backend(%s)", [rng.choice(pids)])
-                terminations += 1
-            if terminations % 10 == 0:
-                load.wait_for_progress(1)
-        load.wait_for_progress()
-        assert len(server.sessions()) <= LIMITS.server_connections
-    report(load, load.check(), terminations=terminations)
 
 
 @pytest.mark.full
@@ -770,15 +674,6 @@ def test_the_error_names_a_wrong_password_database_or_role(
             assert "hush" not in error_chain(caught.value)
 
 
-@pytest.mark.full
-def test_a_library_opens_with_a_pool_whose_connections_broke_in_a_restart(
-    server: Database, open_store: Opener, user: str
-) -> None:
-    open_store(user)
-    server.restart("fast")
-    assert open_store(f"{user}-2").receipts() == []
-
-
 def test_a_server_that_does_not_answer_does_not_block_other_servers(
     server: Database, open_store: Opener, user: str, tmp_path: Path
 ) -> None:
@@ -846,43 +741,6 @@ def test_a_caller_waits_and_then_gets_an_error_if_all_connections_are_in_use(
     assert outcomes == [[]]
 
 
-@pytest.fixture
-def small_server(server: Database) -> Iterator[Database]:
-    """A server that accepts few connections."""
-    server.run("alter system set max_connections = 12")
-    server.restart("fast")
-    yield server
-    server.run("alter system set max_connections = 300")
-    server.restart("fast")
-
-
-@pytest.mark.full
-def test_a_caller_waits_and_then_gets_an_error_if_the_server_is_full(
-    monkeypatch: pytest.MonkeyPatch, small_server: Database, open_store: Opener, user: str
-) -> None:
-    store = open_store(user)
-    with ExitStack() as others:
-        with small_server.connect() as admin:
-            for pid in small_server.sessions():
-                admin.execute("select pg_terminate_backend(%s, 5000)", [pid])
-        connections = []
-        with suppress(psycopg.OperationalError):
-            while True:
-                connection = small_server.connect(application_name="others")
-                connections.append(others.enter_context(connection))
-        set_limits(monkeypatch, write_wait_seconds=0.3)
-        with pytest.raises(StoreUnavailable, match="too many clients"):
-            store.receipts()
-        set_limits(monkeypatch)
-        before = queue_count(store)
-        thread, outcomes = in_thread(lambda: store.start_import("file"))
-        wait_until(lambda: queue_count(store) > before)
-        for connection in connections:
-            connection.close()
-        thread.join(PATIENCE)
-    assert outcomes[0].id == 1
-
-
 def test_a_writer_that_others_block_gets_an_error_and_readers_continue(
     monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
 ) -> None:
@@ -928,18 +786,6 @@ def test_a_search_whose_server_process_hangs_is_retried_on_another(
     finally:
         os.kill(pid, signal.SIGCONT)
     wait_until(lambda: pid not in server.sessions())
-
-
-def test_the_error_for_a_canceled_write_does_not_mention_a_search(
-    store: PostgresStore, server: Database
-) -> None:
-    def work(db: Connection) -> None:
-        db.run("select set_config('statement_timeout', '1', true)")
-        db.run("select pg_sleep(10)")
-
-    with pytest.raises(RecollectError, match="talks") as caught:
-        store._transactions.write(work)
-    assert not isinstance(caught.value, SearchTimeout)
 
 
 @pytest.mark.parametrize(
@@ -1034,21 +880,6 @@ def test_closing_ends_all_connections_and_threads_and_can_be_repeated(
     gc.collect()
 
 
-def test_callers_that_wait_for_a_connection_get_an_error_when_the_store_is_closed(
-    monkeypatch: pytest.MonkeyPatch, open_store: Opener, server: Database, user: str
-) -> None:
-    set_limits(monkeypatch, server_connections=1)
-    store = open_store(user)
-    with busy_connections(store, 1):
-        before = queue_count(store)
-        thread, outcomes = in_thread(store.receipts)
-        wait_until(lambda: queue_count(store) > before)
-        store.close()
-        thread.join(PATIENCE)
-        assert isinstance(outcomes[0], RecollectError)
-        assert "closed" in str(outcomes[0])
-
-
 # -- the indexing lock -------------------------------------------------------------------
 
 HOLDER = """
@@ -1098,20 +929,6 @@ def test_the_indexing_lock_belongs_to_one_user_and_is_released_after_an_error(
         assert is_locked
 
 
-@pytest.mark.full
-def test_the_indexing_lock_works_again_after_a_restart_of_the_server(
-    store: PostgresStore, open_store: Opener, server: Database, user: str
-) -> None:
-    other = open_store(f"{user}-2")
-    for mode in ("fast", "immediate"):
-        with store.indexing_lock() as is_locked, stopped_server(server, mode):
-            assert is_locked
-            with pytest.raises(StoreUnavailable, match="talks"), other.indexing_lock():
-                pass
-        with other.indexing_lock() as first, store.indexing_lock() as second:
-            assert (first, second) == (True, True)
-
-
 # -- the background indexer ----------------------------------------------------------------
 
 
@@ -1145,13 +962,4 @@ def test_an_interrupted_search_continues_in_another_transaction(database: str, u
         assert store.size() == 1
         store._transactions._snapshot.db._session.pgconn.finish()  # type: ignore[union-attr]
         assert store.variants(["castle"]) == [("castle",)]
-    store.close()
-
-
-def test_a_write_inside_a_snapshot_uses_no_second_connection(database: str, user: str) -> None:
-    store = PostgresStore(database, user)
-    with store.snapshot():
-        assert store.size() == 0
-        store.save([Document("test", "c", passages=(Passage("m", "user", "a castle"),))])
-        assert store.size() == 1
     store.close()

@@ -12,9 +12,7 @@ on the worker, so the same statements are tried on it, with the shard that both 
 from __future__ import annotations
 
 import random
-import re
 import threading
-import unicodedata
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -29,7 +27,6 @@ from contents import all_contents
 from logins import login, of
 from messages import recent
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict
 
 import recollect
 from recollect import Document, Filter, Library, Passage, SearchOptions
@@ -323,19 +320,6 @@ def test_no_query_shows_the_text_of_another_user(
     assert "mine" in result or "[" in result
 
 
-def test_a_join_on_every_key_returns_only_own_rows(
-    attacker: psycopg.Connection[Any],
-) -> None:
-    for table, key in (("passage", "key"), ("passage_text", "key"), ("vector", "passage")):
-        ((count, largest_key),) = rows(
-            attacker,
-            f"""select count(*), max(t.{key})
-            from generate_series(1, 1000) k join {table} t on t.{key} = k""",
-        )
-        assert count <= MINE
-        assert largest_key <= MINE
-
-
 @pytest.mark.parametrize("owner", ["", "0", "-1", "2147483647"])
 def test_without_a_valid_owner_every_table_is_empty(
     neighbours: Neighbours, attacker: psycopg.Connection[Any], owner: str
@@ -393,15 +377,6 @@ def test_a_connection_without_an_owner_sees_nothing_and_writes_nothing(
                 connection.execute(write)
 
 
-@pytest.mark.parametrize("owner", ["x", "1 or true", "99999999999999"])
-def test_an_owner_that_is_not_a_number_is_an_error(
-    attacker: psycopg.Connection[Any], owner: str
-) -> None:
-    become(attacker, owner)
-    with pytest.raises(psycopg.DataError):
-        rows(attacker, "select count(*) from passage")
-
-
 def test_row_level_security_cannot_be_disabled(
     neighbours: Neighbours, attacker: psycopg.Connection[Any]
 ) -> None:
@@ -433,15 +408,6 @@ def test_copy_out_returns_only_own_rows(attacker: psycopg.Connection[Any], state
     except psycopg.Error as error:
         output = str(error).encode()
     assert CANARY.encode() not in output
-
-
-def test_copy_in_is_refused(neighbours: Neighbours, attacker: psycopg.Connection[Any]) -> None:
-    with (
-        pytest.raises(errors.FeatureNotSupported, match="row-level security"),
-        attacker.transaction(),
-        attacker.cursor().copy("copy recollect.word (owner, term) from stdin") as copy,
-    ):
-        copy.write(f"{neighbours.them}\tintruder\n")
 
 
 def test_partitions_cannot_be_accessed_directly(
@@ -557,59 +523,6 @@ def test_a_word_of_another_user_gives_the_same_results_as_an_unknown_word(
     for query_call, control_call in zip(query_calls, control_calls, strict=True):
         result = attempt(attacker, query_call).replace(query, "")
         assert result == attempt(attacker, control_call).replace(control, "")
-
-
-@pytest.mark.parametrize(
-    "query", ["!xyz", "!!zebracanary | !zebracanary", "says", "!(zebracanary & !says)", "s:*"]
-)
-def test_a_query_that_matches_everything_returns_only_own_passages(
-    attacker: psycopg.Connection[Any], query: str
-) -> None:
-    results = [rows(attacker, call) for call in calls(attacker, query)]
-    numbers = [
-        value for result in results for row in result for value in row if isinstance(value, int)
-    ]
-    assert max(numbers) == MINE
-    assert all(len(result) <= MINE for result in results)
-
-
-def test_search_functions_use_nothing_from_pg_temp(
-    neighbours: Neighbours, attacker: psycopg.Connection[Any], storage: Storage
-) -> None:
-    if neighbours.is_distributed():
-        # Otherwise Citus tries to create the traps on the workers as well, where they would be in
-        # the temporary schema of its own connection. Here, they are on both nodes.
-        attacker.execute("set local citus.enable_ddl_propagation = off")
-        storage.connection.execute("set local citus.enable_ddl_propagation = off")
-        use_only_own_functions(storage.connection)
-    use_only_own_functions(attacker)
-
-
-def use_only_own_functions(attacker: psycopg.Connection[Any]) -> None:
-    statements = calls(attacker, "!xyz")
-    before = [attempt(attacker, call) for call in statements]
-    assert "666" not in repr(before)
-    for statement in (
-        "create temp table passage_text as select * from recollect.passage_text",
-        "update pg_temp.passage_text set key = 666",
-        "create domain pg_temp.tsquery as text",
-        "create function pg_temp.count(text) returns bigint language sql as 'select 666::bigint'",
-        "create function pg_temp.unnest(text[]) returns setof text language sql "
-        "as 'select ''zebracanary'''",
-        "create function pg_temp.current_setting(text, boolean) returns text language sql "
-        "as 'select ''2'''",
-        "create function pg_temp.yes(tsvector, tsquery) returns boolean language sql "
-        "as 'select true'",
-        "create operator pg_temp.@@ "
-        "(leftarg = tsvector, rightarg = tsquery, function = pg_temp.yes)",
-        "create function pg_temp.same(integer, integer) returns boolean language sql "
-        "as 'select true'",
-        "create operator pg_temp.= "
-        "(leftarg = integer, rightarg = integer, function = pg_temp.same)",
-        "set local search_path = pg_temp, recollect, pg_catalog",
-    ):
-        attacker.execute(statement)  # type: ignore[arg-type]
-    assert [attempt(attacker, call) for call in statements] == before
 
 
 def test_a_temporary_table_does_not_replace_ours(neighbours: Neighbours) -> None:
@@ -744,43 +657,6 @@ def test_the_name_of_an_account_cannot_be_probed(
     ):
         result = attempt(attacker, statement.format(neighbours.their_name))
         assert result == attempt(attacker, statement.format(nobody))
-
-
-def test_a_key_of_another_user_gives_the_same_error_as_an_unknown_key(
-    attacker: psycopg.Connection[Any],
-) -> None:
-    def insert_reference(document: int) -> str:
-        return attempt(
-            attacker,
-            f"""insert into receipt_document (receipt, document, before)
-            values (1, {document}, '')""",
-        )
-
-    result = re.sub(rf"\b{THEIRS}\b", "n", insert_reference(THEIRS))
-    assert result == re.sub(r"\b99999\b", "n", insert_reference(99_999))
-
-
-def test_statistics_of_the_tables_are_not_visible(attacker: psycopg.Connection[Any]) -> None:
-    for view in ("pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"):
-        statistics = f"select tablename from {view} where schemaname = 'recollect'"
-        assert {table for (table,) in rows(attacker, statistics)} <= {"schema_version"}
-    for table in ("pg_statistic", "pg_statistic_ext_data"):
-        with pytest.raises(errors.InsufficientPrivilege), attacker.transaction():
-            rows(attacker, f"select * from {table}")
-
-
-def test_sequences_can_be_neither_used_nor_set(
-    attacker: psycopg.Connection[Any],
-) -> None:
-    for statement in (
-        "select * from recollect.account_id_seq",
-        "select nextval('recollect.account_id_seq')",
-        "select setval('recollect.account_id_seq', 1)",
-        "alter sequence recollect.account_id_seq restart",
-        "drop sequence recollect.account_id_seq",
-    ):
-        with pytest.raises(errors.InsufficientPrivilege), attacker.transaction():
-            rows(attacker, statement)
 
 
 # -- writing ----------------------------------------------------------------------------
@@ -988,14 +864,6 @@ def test_the_app_role_cannot_change_anything_that_protects_users(
     assert isinstance(error.value, errors.InsufficientPrivilege) or "rule" in statement
 
 
-def test_the_app_role_cannot_grant_its_privileges(attacker: psycopg.Connection[Any]) -> None:
-    privileges = "select relacl::text from pg_class where oid = 'recollect.passage'::regclass"
-    before = rows(attacker, privileges)
-    # This only produces a warning.
-    attacker.execute("grant all on recollect.passage to public")
-    assert rows(attacker, privileges) == before
-
-
 # -- state that outlives a transaction -------------------------------------------------------
 
 
@@ -1034,31 +902,6 @@ def test_a_statement_prepared_for_one_user_is_safe_for_the_next_user(
                     )
                     connection.execute("rollback")
                 assert rows(connection, "execute everything") == []
-
-
-def test_a_plan_of_an_administrator_is_not_used_for_the_app_role(
-    neighbours: Neighbours,
-) -> None:
-    with psycopg.connect(neighbours.url, autocommit=True) as connection:
-        connection.execute("set plan_cache_mode = force_generic_plan")
-        connection.execute("prepare everything as select owner from recollect.passage")
-        rows(connection, "execute everything")
-        neighbours.mine._transactions.server.configure(connection)
-        assert rows(connection, "execute everything") == []
-
-
-def test_a_cursor_ends_with_its_transaction(neighbours: Neighbours) -> None:
-    with psycopg.connect(neighbours.url, autocommit=True) as connection:
-        neighbours.mine._transactions.server.configure(connection)
-        connection.execute("begin")
-        become(connection, neighbours.them)
-        connection.execute("declare peek cursor for select content from passage")
-        assert CANARY in repr(rows(connection, "fetch 1 from peek"))
-        connection.execute("commit")
-        connection.execute("begin")
-        become(connection, neighbours.me)
-        with pytest.raises(errors.InvalidCursorName):
-            rows(connection, "fetch 1 from peek")
 
 
 def test_a_transaction_leaves_no_state_on_its_connection(database: str, user: str) -> None:
@@ -1137,43 +980,6 @@ def test_a_login_cannot_set_a_more_powerful_role(
             connection.execute(first)  # type: ignore[arg-type]
             with pytest.raises((errors.InsufficientPrivilege, errors.InvalidParameterValue)):
                 connection.execute(statement)  # type: ignore[arg-type]
-
-
-def test_a_login_that_resets_its_role_sees_no_more_rows(
-    neighbours: Neighbours, member: str
-) -> None:
-    is_cluster = neighbours.is_distributed()
-    with psycopg.connect(member, autocommit=True) as connection:
-        neighbours.mine._transactions.server.configure(connection)
-        for statement in (
-            "reset role",
-            "set role none",
-            "reset session authorization",
-            "reset all",
-            "discard all",
-        ):
-            connection.execute(statement)  # type: ignore[arg-type]
-            assert rows(connection, "select count(*) from recollect.passage") == [(0,)]
-            connection.execute("begin")
-            become(connection, neighbours.me)
-            # After `reset all`, Citus does not pass the owner on to the workers.
-            owners = {neighbours.me}
-            if is_cluster and statement in ("reset all", "discard all"):
-                owners = set()
-            for table in neighbours.tables():
-                own_rows = rows(connection, f"select owner from recollect.{table}")
-                assert {owner for (owner,) in own_rows} == owners
-            if not is_cluster:
-                with pytest.raises(errors.InsufficientPrivilege), connection.transaction():
-                    rows(connection, "select * from recollect.passage_1")
-            connection.execute("rollback")
-    if is_cluster:
-        shard = shard_names(neighbours)["passage"]
-        worker = worker_url(neighbours, conninfo_to_dict(member)["user"])
-        with psycopg.connect(worker) as connection:
-            connection.execute("set local citus.override_table_visibility = off")
-            become(connection, neighbours.me)
-            assert rows(connection, f"select distinct owner from {shard}") == [(neighbours.me,)]
 
 
 def test_the_list_of_sessions_does_not_show_search_terms_of_others(
@@ -1365,55 +1171,6 @@ def test_searching_for_text_of_another_user_finds_nothing(
         assert library.search("NOT nothing", Filter.of(hidden=True)).total <= 13
 
 
-def test_a_conversation_of_another_user_gives_the_same_error_as_an_unknown_one(
-    pair: tuple[Library, Library],
-) -> None:
-    ann, bob = pair
-    bob.add_conversation(
-        "bobs", "", messages=[{"role": "user", "content": "only here", "id": "bobs-message"}]
-    )
-    for call in (
-        lambda id: ann.conversation(id),
-        lambda id: ann.delete_conversation(id),
-        lambda id: ann.update_conversation(id, "mine"),
-        lambda id: ann.add_message(id, "user", "hello"),
-        lambda id: ann.related(id, "bobs-message"),
-        lambda id: ann._store.passage_key(id, "bobs-message"),
-        lambda id: ann.add_message("c1", "user", "hello", parent=f"{id}-message"),
-    ):
-        messages = []
-        for conversation in ("bobs", "none"):
-            with pytest.raises(NotFound) as error:
-                call(conversation)
-            messages.append(str(error.value).replace(conversation, ""))
-        assert messages[0] == messages[1]
-    assert bob.conversation("bobs").title == ""
-
-
-def test_deleting_a_conversation_that_both_users_have_deletes_only_ones_own(
-    pair: tuple[Library, Library],
-) -> None:
-    ann, bob = pair
-    before = (
-        bob.conversation("c1"),
-        bob.stats(),
-        bob.search("gardens").total,
-        bob._store.variants(["gardens"]),
-    )
-    ann.delete_conversation("c1")
-    for n in (0, 2, 3):
-        ann.delete_conversation(f"c{n}")
-    assert ann.search("gardens").total == 0
-    assert ann.stats()["words"] == 0
-    assert (
-        bob.conversation("c1"),
-        bob.stats(),
-        bob.search("gardens").total,
-        bob._store.variants(["gardens"]),
-    ) == before
-    assert bob.verify().healthy
-
-
 def test_each_user_has_their_own_receipts_and_can_undo_only_those(
     pair: tuple[Library, Library],
 ) -> None:
@@ -1429,94 +1186,6 @@ def test_each_user_has_their_own_receipts_and_can_undo_only_those(
     ann.undo_import(1)
     assert bob.receipts()[-1].undone_at is None
     assert bob.search("imported").total == 1
-
-
-def test_the_vector_space_of_another_user_cannot_be_used(pair: tuple[Library, Library]) -> None:
-    ann, bob = (library._store for library in pair)
-    bob.drop_space(bob.add_space("earlier", "1", 4, None))
-    spaces = [store.add_space("model", "1", 4, None) for store in (ann, bob)]
-    vector = np.array([0.5, 0.5, 0.5, 0.5], np.float32)
-    for store, space in zip((ann, bob), spaces, strict=True):
-        store.add_vectors(space, {p: [vector] for p in store.unembedded(space, 100)[0]})
-        store.update_space(space, ready=True)
-    theirs = spaces[1]
-    assert ann.nearest(theirs, vector, EVERYTHING, 100) == []
-    assert ann.cosines(theirs, vector, range(100)) == {}
-    assert ann.vectors(theirs, 1) == []
-    before = bob.nearest(theirs, vector, EVERYTHING, 100)
-    assert len(before) == 12
-    ann.add_vectors(theirs, {p: [vector] for p in ann.unembedded(theirs, 100)[0]})
-    ann.update_space(theirs, ready=True)
-    ann.drop_space(theirs)
-    assert [s.id for s in ann.spaces()] == [spaces[0].id]
-    assert bob.nearest(theirs, vector, EVERYTHING, 100) == before
-    assert [(s.id, s.ready) for s in bob.spaces()] == [(theirs.id, True)]
-
-
-def test_rebuilding_an_index_does_not_change_the_index_of_another_user(
-    neighbours: Neighbours, attacker: psycopg.Connection[Any]
-) -> None:
-    before = fingerprint(attacker, neighbours, neighbours.them)
-    neighbours.mine.repair()
-    assert neighbours.mine.verify().healthy
-    assert fingerprint(attacker, neighbours, neighbours.them) == before
-
-
-NAMES = (
-    unicodedata.normalize("NFC", "böb"),
-    unicodedata.normalize("NFD", "böb"),
-    "bob",
-    "BOB",
-    "bob ",
-    " bob",
-    "bob/",
-    "../bob",
-    "bob%",
-    "bo'b",
-    'bo"b',
-    "bob'; drop table recollect.account; --",
-    "bob\\",
-    "$1",
-    "%s",
-    "?",
-    "b" * 300,
-    "b" * 299,
-    "😀",
-    "😀" * 500,
-    "ßob",
-    "ssob",
-    "ﬁn",
-    "fin",
-    "bob\n",
-    "\u202ebob",
-    "0",
-    "null",
-    "recollect_app",
-    "b_b",
-    "b\u200bob",
-    "ıob",
-    "iob",
-)
-
-
-@pytest.mark.full
-def test_similar_user_names_have_different_libraries(database: str) -> None:
-    with ExitStack() as stack:
-        run = uuid.uuid4().hex[:8]
-        users = {name: f"{run}{name}"[:500] for name in NAMES}
-        stores = {name: PostgresStore(database, user) for name, user in users.items()}
-        for store in stores.values():
-            stack.callback(store.close)
-        assert len({owner(store) for store in stores.values()}) == len(NAMES)
-        for name, store in stores.items():
-            assert store.size() == 0
-            store.save([Document("test", "same", name, passages=(Passage("a", "user", "secret"),))])
-        stores["BOB"].delete("same")
-        for name, store in stores.items():
-            titles = [document.title for document in store.iter_documents(EVERYTHING)]
-            assert titles == ([] if name == "BOB" else [name])
-            assert PostgresStore.exists(database, users[name])
-        assert not PostgresStore.exists(database, f"{run}nobody")
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800", "b" * 501])

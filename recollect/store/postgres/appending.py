@@ -103,7 +103,7 @@ def append(
     values = _values(state, passage)
     values["token"] = db.token
     values["last_token"] = tokens[0] if tokens else None
-    db.run(_APPEND, [values[name] for name in _ARGUMENTS], generic_plan=True)
+    db.run(_APPEND, [values[name] for name in _ARGUMENTS])
     db.is_token_stored = True
     return Appended(state.passages, True)
 

@@ -41,9 +41,6 @@ _UPDATE_PASSAGE = (
 _SPACE_NUMBER = "space number"
 MARKS = f"marks = array[?::bigint] || marks[:{TOKENS - 1}]"
 """Stores the token of a transaction."""
-GENERIC_PLANS = "set local plan_cache_mode = force_generic_plan"
-"""Begins a transaction in which some statements have generic plans. See `Connection.rows`."""
-_TRANSACTIONS_BEFORE_GENERIC_PLANS = 3
 
 
 class Connection:
@@ -57,8 +54,6 @@ class Connection:
     """The token of a transaction that writes."""
     is_token_stored = False
     """Whether a statement has stored it. Otherwise the commit does."""
-    has_generic_plans: bool | None = None
-    """Whether the server uses one plan of a statement for any values. None if that is not set."""
 
     def __init__(self, session: Session, owner: int, server: Server) -> None:
         self.owner = owner
@@ -69,15 +64,8 @@ class Connection:
         self._session = session
         self._cursor = psycopg.RawCursor(session)
 
-    def rows(
-        self, sql: str, values: Sequence[Any] = (), *, generic_plan: bool = False
-    ) -> list[tuple[Any, ...]]:
-        """With `generic_plan`, the server plans the statement once, for any owner and values.
-
-        A plan for the values of each call has only one partition, so the server prefers it. But
-        planning takes longer than a few lookups by key.
-        """
-        return self._execute(sql, values, generic_plan).fetchall()
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._execute(sql, values).fetchall()
 
     def rows_once(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         if not self.is_reading:
@@ -96,13 +84,12 @@ class Connection:
         row = self._execute(sql, values).fetchone()
         return None if row is None else row[0]
 
-    def run(self, sql: str, values: Sequence[Any] = (), *, generic_plan: bool = False) -> None:
-        self._execute(sql, values, generic_plan)
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self._execute(sql, values)
 
     def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
         rows = [self._parameters(sql, row) for row in values]
         if rows:
-            self._set_plan_mode(False)
             self._cursor.executemany(number_parameters(sql), rows)
 
     def own(self, *aliases: str) -> str:
@@ -307,26 +294,13 @@ class Connection:
             values += passage_values
         return where, values
 
-    def _execute(
-        self, sql: str, values: Sequence[Any], generic_plan: bool = False
-    ) -> psycopg.RawCursor[Any]:
-        self._set_plan_mode(generic_plan)
+    def _execute(self, sql: str, values: Sequence[Any]) -> psycopg.RawCursor[Any]:
         # A prepared plan serves any owner, so it reads the statistics of every partition.
         # Statements that name the owner are planned each time, for one partition.
-        prepare = None
-        if "owner = ?" in sql:
-            prepare = False
-        elif self.has_generic_plans and f"owner = {self.owner:d}" not in sql:
-            prepare = True
+        prepare = False if "owner = ?" in sql else None
         return self._cursor.execute(
             number_parameters(sql), self._parameters(sql, values), prepare=prepare, binary=True
         )
-
-    def _set_plan_mode(self, generic_plan: bool) -> None:
-        if self.has_generic_plans not in (None, generic_plan):
-            mode = "force_generic_plan" if generic_plan else "auto"
-            self.set_local({"plan_cache_mode": mode})
-            self.has_generic_plans = generic_plan
 
     def _parameters(self, sql: str, values: Sequence[Any]) -> Sequence[Any]:
         values = [array_text(value) for value in values]
@@ -342,8 +316,6 @@ class Connection:
         They are sent in one message. Citus passes `set local` on to the workers as the whole
         message, so there each statement is sent alone.
         """
-        if GENERIC_PLANS in statements and not self._can_have_generic_plans():
-            statements = [each for each in statements if each != GENERIC_PLANS]
         if self.server.is_cluster:
             for statement in statements:
                 self._cursor.execute(statement, prepare=False)
@@ -356,13 +328,6 @@ class Connection:
         if result is None or result.status != ExecStatus.TUPLES_OK:
             return []
         return self._cursor.fetchall()
-
-    def _can_have_generic_plans(self) -> bool:
-        """Not on a new connection: planning for every partition only pays if it is used again."""
-        self._session.transaction_count += 1
-        if self._session.transaction_count > _TRANSACTIONS_BEFORE_GENERIC_PLANS:
-            self.has_generic_plans = True
-        return self.has_generic_plans is True
 
     def set_local(self, values: Mapping[str, str]) -> None:
         """Set parameters of the server for this transaction."""

@@ -144,6 +144,10 @@ NEW_PASSAGE = {
 _NEW_PARAMETERS = ", ".join(f"new_{name} {type}" for name, type in NEW_PASSAGE.items())
 _NEW_VALUES = ", ".join(f"new_{name}" for name in NEW_PASSAGE)
 
+# A plan for the values of each call has only one partition, so the server would prefer it. But
+# planning takes longer than these lookups by key.
+_PLANNED_ONCE = "set plan_cache_mode = force_generic_plan"
+
 # These run with the privileges and policies of the caller. A transaction begins with one of them,
 # except `append_message`.
 TRANSACTION_FUNCTIONS = f"""
@@ -153,7 +157,7 @@ create function append_state(library integer, document_id text, message_id text)
   returns table (marks bigint[], closed text, document bigint, head text, created_at bigint,
     updated_at bigint, passages integer, kind text, source text, project text,
     new_key bigint, is_stored boolean)
-  language plpgsql as $$
+  language plpgsql {_PLANNED_ONCE} as $$
   #variable_conflict use_column
   begin
     select k.marks, k.closed, k.passage + 1 into marks, closed, new_key
@@ -180,7 +184,7 @@ create function append_message(library integer, {_NEW_PARAMETERS},
   is_sure boolean, is_whole boolean, word_count integer, text_words text, folded_text text,
   terms text[], stems text[], tally_names text[], tally_values text[], tally_counts bigint[],
   document_start bigint, document_end bigint, token bigint, last_token bigint)
-  returns void language plpgsql as $$
+  returns void language plpgsql {_PLANNED_ONCE} as $$
   declare
     added record;
     size integer;

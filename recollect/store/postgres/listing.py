@@ -74,20 +74,20 @@ _KEYS = f"""select p.key from unnest(?::text[], ?::text[]) k(document, passage)
 def passage_keys(db: Connection, ids: Sequence[tuple[str, str]]) -> list[int]:
     """The keys of passages, given by the ids of their documents and their own, if they exist."""
     columns = [[identifier(pair[place]) for pair in ids] for place in (0, 1)]
-    return [key for (key,) in db.rows(_KEYS, columns, generic_plan=True)]
+    return [key for (key,) in db.rows(_KEYS, columns)]
 
 
 def candidates(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """See Store.candidates."""
     where, values = candidate_conditions(resolve_filter(db, filter))
-    rows = db.rows(f"{_BY_KEY} where {where}", (list(keys), *values), generic_plan=True)
+    rows = db.rows(f"{_BY_KEY} where {where}", (list(keys), *values))
     return decode_candidates(rows)
 
 
 def previous_passages(db: Connection, keys: Sequence[int], filter: Filter) -> list[Candidate]:
     """The passages directly before these."""
     where, values = candidate_conditions(resolve_filter(db, filter))
-    rows = db.rows(f"{_PREVIOUS} where {where}", (list(keys), *values), generic_plan=True)
+    rows = db.rows(f"{_PREVIOUS} where {where}", (list(keys), *values))
     return decode_candidates(rows)
 
 

@@ -196,8 +196,6 @@ class Session(psycopg.Connection[Any]):
 
     response_timeout: float | None = None
     """In seconds. None waits without limit."""
-    transaction_count = 0
-    """How many transactions could have used generic plans."""
 
     def wait(self, gen: PQGen[T], *arguments: Any, **options: Any) -> T:
         if self.response_timeout is not None:

@@ -397,7 +397,7 @@ def matches_of_steps(
     ]
     limits = [step.limit for step in steps]
     values = (*columns(queries), *columns(order), limits, enough, has_all_positions)
-    rows = db.rows(_MATCHES, (*values, *filter_arguments), generic_plan=True)
+    rows = db.rows(_MATCHES, (*values, *filter_arguments))
     last_step = max((row[0] for row in rows), default=0)
     return {key: _Match(weight, length) for step, key, weight, length in rows if step == last_step}
 

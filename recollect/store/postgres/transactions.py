@@ -36,7 +36,6 @@ from recollect.errors import (
 from recollect.priority import searching
 from recollect.settings import LIMITS
 from recollect.store.postgres.connection import (
-    GENERIC_PLANS,
     MARKS,
     Connection,
     set_owner,
@@ -228,7 +227,7 @@ class Transactions:
                 if not is_broken and not is_worker_lost(error):
                     raise explain_error(error, self.location) from error
         timeout, response_timeout = time_limits(LIMITS.search_seconds)
-        begin = [*self._begin_read_sql(timeout), *self._plan_settings(generic_plans=True)]
+        begin = self._begin_read_sql(timeout)
 
         def attempt(db: Connection, _: Rows) -> T:
             db.is_reading = True
@@ -243,7 +242,7 @@ class Transactions:
 
         `work` may run more than once, so it must not rely on anything it did before. `lock_query`
         locks the library and returns a row with the columns of `_LOCK` and others, which is then
-        `Connection.locked_row`. With it, statements may have generic plans (see `Connection.rows`).
+        `Connection.locked_row`.
         """
         if self.read_only:
             raise ReadOnlyLibrary(
@@ -325,7 +324,6 @@ class Transactions:
             _BEGIN,
             set_owner(self.owner),
             f"set local lock_timeout = {timeout}",
-            *self._plan_settings(generic_plans=bool(lock_query)),
             lock_query or f"{_LOCK} where owner = {self.owner} for update",
         ]
 
@@ -375,12 +373,6 @@ class Transactions:
             connection.close()
 
     # -- attempts ---
-
-    def _plan_settings(self, generic_plans: bool) -> list[str]:
-        # In a cluster, the workers plan.
-        if generic_plans and not self.server.is_cluster:
-            return [GENERIC_PLANS]
-        return []
 
     def _retry(
         self,

@@ -93,7 +93,6 @@ def nearest(
             where v.owner = {db.owner:d} and v.space = {space.id:d} and {where}
             order by v.numbers <=> ?::halfvec limit {row_limit:d}""",
             (*values, encode(quantised)),
-            generic_plan=True,
         )
         scores = best_cosines(rows, space, vector)
         hits = sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
@@ -125,7 +124,6 @@ def rows_of(db: Connection, space: Space, keys: Sequence[int]) -> list[Row]:
         f"""select v.passage, v.scale, v.numbers from vector v
         where {db.own("v")} and v.space = ?::integer and v.passage = any(?::bigint[])""",
         (space.id, list(keys)),
-        generic_plan=True,
     )
 
 

@@ -74,9 +74,7 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
     if not words:
         return set()
     rows = db.rows(
-        f"select term from word where {db.own()} and term = any(?::text[])",
-        (list(words),),
-        generic_plan=True,
+        f"select term from word where {db.own()} and term = any(?::text[])", (list(words),)
     )
     return {term for (term,) in rows}
 
@@ -88,7 +86,6 @@ def terms_with_stems(db: Connection, stems: Sequence[str]) -> list[str]:
         union all
         select term from word where {db.own()} and term = any(?::text[]) and stem is null""",
         (stems, stems),
-        generic_plan=True,
     )
     return [term for (term,) in rows]
 
@@ -122,7 +119,6 @@ def words_containing(db: Connection, parts: Sequence[str]) -> dict[str, list[str
           select term from word where owner = ?::integer and strpos(term, part) > 0
           order by term limit ?) w""",
         (list(parts), db.owner, LIMITS.word_matches),
-        generic_plan=True,
     )
     words: dict[str, list[str]] = {part: [] for part in parts}
     for part, term in rows:
