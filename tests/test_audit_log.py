@@ -23,7 +23,6 @@ from recollect.store.audit_log import (
     Actor,
     AuditLogs,
     Entry,
-    Head,
     RecordFilter,
     acting,
     newest_records,
@@ -170,33 +169,10 @@ def test_tampering_is_found_where_it_happened(
 
 
 @SQLITE
-@pytest.mark.parametrize("text", ["[]", "{}", '{"at": 5}', '{"at": "2026-01-01", "ids": 5}'])
-def test_a_record_with_other_content_is_listed_as_damaged(
-    file: Path, logs: AuditLogs, name: str, run: Any, text: str
-) -> None:
-    lines = file.read_text().splitlines(keepends=True)
-    lines[3] = json.dumps(json.loads(lines[3]) | {"record": text}) + "\n"
-    file.write_text("".join(lines))
-    assert "damaged" in run("audit", "log")
-    assert len(json.loads(run("audit", "log", "--json"))["records"]) == 10
-    assert "record 4: it was changed" in logs.verify(name).problems[0]
-
-
-@SQLITE
 def test_a_head_that_cannot_be_read_is_reported(file: Path, logs: AuditLogs, name: str) -> None:
     (file.parent / "head.json").write_text("{")
     (problem,) = logs.verify(name).problems
     assert "head.json: it cannot be read" in problem
-
-
-@SQLITE
-def test_a_head_from_before_the_first_record_is_not_accepted(
-    file: Path, logs: AuditLogs, name: str
-) -> None:
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[5:]))
-    assert logs.verify(name).first == 6
-    (problem,) = logs.verify(name, Head(2, "0" * 64)).problems
-    assert "the log begins with record 6" in problem
 
 
 @SQLITE

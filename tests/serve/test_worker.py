@@ -23,7 +23,7 @@ from recollect.serve.http.import_jobs import DONE, QUEUED
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.settings import default_user
 from recollect.settings import place as library_place
-from recollect.store.shared.jobs import TABLES, new_id
+from recollect.store.shared.jobs import TABLES
 
 EXPORT = json.dumps(
     {
@@ -171,32 +171,6 @@ def test_a_server_without_jobs_runs_what_only_its_machine_can(
             == ["The uploaded file gone is gone. Upload it again."]
         )
     )
-
-
-@pytest.mark.both_stores
-def test_a_job_of_another_process_is_signalled(
-    servers: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = servers(), servers(runs_jobs=True)
-    if second.engine == "sqlite":
-        return  # there are no signals, and servers look for jobs
-    monkeypatch.setattr("recollect.jobs.runner.SIGNALLED_POLL_SECONDS", 600.0)
-    second.start_jobs()
-    wait_until(lambda: second.changes.are_live)
-    id = upload(first)
-    wait_until(lambda: second.imports.get(default_user(), id).state == DONE)
-
-
-@pytest.mark.both_stores
-def test_a_job_that_waits_for_its_time_is_run_then(servers: Callable[..., Service]) -> None:
-    jobs = servers().jobs
-    kind = new_id()
-    assert jobs.seconds_until_due([kind]) is None
-    jobs.add_once(kind, "ann", delay_seconds=600.0)
-    delay = jobs.seconds_until_due([kind])
-    assert delay is not None and 0.0 < delay <= 600.0
-    jobs.add_once(kind, "ann")
-    assert jobs.seconds_until_due([kind]) == 0.0
 
 
 @pytest.mark.both_stores

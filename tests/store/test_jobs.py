@@ -84,15 +84,6 @@ def test_jobs_of_one_user_run_one_after_the_other_and_users_take_turns(jobs: Job
     assert claim(jobs, "index").user == "ann", "other kinds do not wait"
 
 
-def test_a_user_with_many_files_does_not_hold_up_another(jobs: Jobs) -> None:
-    for _ in range(3):
-        jobs.add("import", "ann")
-    jobs.add("import", "bob")
-    job = claim(jobs)
-    jobs.finish(job)
-    assert {job.user, claim(jobs).user} == {"ann", "bob"}
-
-
 def test_a_job_of_a_dead_process_is_claimed_again_and_the_old_process_can_change_nothing(
     jobs: Jobs, shared: SharedDatabase
 ) -> None:
@@ -105,16 +96,6 @@ def test_a_job_of_a_dead_process_is_claimed_again_and_the_old_process_can_change
     assert not jobs.put_back(old)
     assert not jobs.finish(old, error="too late")
     assert jobs.renew(new) and jobs.finish(new)
-
-
-def test_a_lease_that_expired_can_be_renewed_until_somebody_else_has_the_job(
-    jobs: Jobs, shared: SharedDatabase
-) -> None:
-    jobs.add("import", "ann")
-    job = claim(jobs)
-    expire(shared, job)
-    assert jobs.renew(job)
-    assert jobs.claim(["import"]) is None
 
 
 def test_a_job_that_is_put_back_keeps_its_place_and_does_not_count_as_an_attempt(
@@ -153,13 +134,6 @@ def test_a_request_to_index_waits_at_most_once(jobs: Jobs) -> None:
     (waiting,) = jobs.list_for("index", "ann")
     assert waiting.state == QUEUED and waiting.id != running.id
     assert claim(jobs, "index").id == waiting.id, "it is due at once"
-
-
-def test_a_request_brings_forward_a_job_that_is_due_later(jobs: Jobs) -> None:
-    jobs.add_once("index", "ann", delay_seconds=60)
-    assert jobs.claim(["index"]) is None
-    assert not jobs.add_once("index", "ann", even_if_running=True)
-    assert claim(jobs, "index").user == "ann"
 
 
 def test_many_processes_claim_each_job_once(jobs: Jobs) -> None:

@@ -134,30 +134,6 @@ def stored_ids(store: PostgresStore) -> list[str]:
     return [passage.id for passage in store.document("c").passages]
 
 
-def test_messages_of_two_processes_follow_each_other(database: str, user: str) -> None:
-    with two_stores(database, user) as (store, other):
-        for number in range(4, 12):
-            appended = (store, other)[number // 2 % 2].append("c", message(number))
-            assert appended == Appended(number, True)
-        assert stored_ids(store) == [f"m{number}" for number in range(12)]
-        assert [p.parent for p in store.document("c").passages[1:]] == stored_ids(store)[:-1]
-        assert store.verify() == Findings()
-
-
-def test_a_repeated_message_is_stored_once(database: str, user: str) -> None:
-    with two_stores(database, user) as (store, _):
-        assert store.append("c", message(2)) == Appended(2, False)
-        assert store.append("c", message(4)) == Appended(4, True)
-
-
-def test_a_position_that_another_process_has_used_is_outdated(database: str, user: str) -> None:
-    with two_stores(database, user) as (store, other):
-        other.append("c", message(4))
-        with pytest.raises(OutdatedPosition):
-            store.append("c", message(5), 4)
-        assert store.append("c", message(5), 5) == Appended(5, True)
-
-
 def test_nothing_is_added_to_a_library_that_another_process_has_closed(
     database: str, user: str
 ) -> None:

@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -37,7 +37,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 import recollect
 from recollect import Document, Filter, Passage
-from recollect.errors import NotFound, RecollectError, SearchTimeout, StoreBusy, StoreUnavailable
+from recollect.errors import RecollectError, SearchTimeout, StoreBusy, StoreUnavailable
 from recollect.language.queries.query import parse
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
@@ -357,16 +357,6 @@ def test_a_write_happens_once_if_its_commit_or_the_reply_is_lost(
     assert write.is_stored(proxied_store)
 
 
-def test_a_lost_reply_is_resolved_even_if_the_pool_has_a_single_connection(
-    monkeypatch: pytest.MonkeyPatch, open_store: Opener, proxy: Proxy, user: str
-) -> None:
-    set_limits(monkeypatch, server_connections=1, write_wait_seconds=10.0)
-    store = open_store(user, proxy.url)
-    proxy.on_commit(lose_reply)
-    assert store.start_import("file").id == 1
-    assert len(store.receipts()) == 1
-
-
 def test_the_error_says_so_if_it_is_unknown_whether_a_write_was_committed(
     monkeypatch: pytest.MonkeyPatch, proxied_store: PostgresStore, proxy: Proxy
 ) -> None:
@@ -385,29 +375,6 @@ def test_the_error_says_so_if_it_is_unknown_whether_a_write_was_committed(
     set_limits(monkeypatch)
     wait_until(proxied_store.receipts)
     assert proxied_store.start_import("another").id == 2
-
-
-def crash(server: Database, victim: int) -> None:
-    """Kill one process of the server. It then ends all others, and recovers from its log."""
-    start_time = server.rows("select pg_postmaster_start_time()")
-    other = server.connect(application_name="witness")
-    with other:
-        os.kill(victim, signal.SIGKILL)
-        with pytest.raises(psycopg.OperationalError):
-            while True:
-                other.execute("select pg_sleep(0.01)")
-    wait_until_back(server)
-    assert server.rows("select pg_postmaster_start_time()") == start_time
-
-
-def wait_until_back(server: Database) -> None:
-    def answers() -> bool:
-        with suppress(psycopg.OperationalError):
-            server.rows("select 1")
-            return True
-        return False
-
-    wait_until(answers)
 
 
 # -- the server becomes unavailable under load ---------------------------------------------
@@ -571,17 +538,6 @@ def test_a_server_that_stays_down_gives_a_clear_error_and_is_used_again_afterwar
     load.check()
     assert all(isinstance(error, StoreUnavailable) for error in errors), errors
     assert all("cannot be reached" in str(error) or "was lost" in str(error) for error in errors)
-
-
-@pytest.mark.full
-def test_a_crash_of_one_backend_under_load_loses_nothing(load: Load, server: Database) -> None:
-    with load.running():
-        for _ in range(ROUNDS):
-            load.wait_for_progress(ACTIONS)
-            crash(server, server.sessions()[0])
-            load.wait_for_progress()
-    report(load, load.check())
-    assert load.errors == []
 
 
 # -- work that breaks its connection -------------------------------------------------------
@@ -788,74 +744,7 @@ def test_a_search_whose_server_process_hangs_is_retried_on_another(
     wait_until(lambda: pid not in server.sessions())
 
 
-@pytest.mark.parametrize(
-    "level", ["serializable", pytest.param("repeatable read", marks=pytest.mark.full)]
-)
-def test_writes_are_serialized_with_any_default_isolation_level(
-    level: str, server: Database, open_store: Opener, user: str
-) -> None:
-    server.run(f"alter database talks set default_transaction_isolation = '{level}'")
-    server.run("alter database talks set synchronous_commit = off")
-    try:
-        store = open_store(user)
-        threads = [
-            in_thread(lambda: [store.start_import("file").id for _ in range(20)]) for _ in range(4)
-        ]
-        for thread, _ in threads:
-            thread.join(PATIENCE)
-        assert sorted(id for _, outcomes in threads for id in outcomes[0]) == list(range(1, 81))
-        assert store._transactions.write(lambda db: db.get("show synchronous_commit")) == "on"
-    finally:
-        server.run("alter database talks reset all")
-
-
 # -- no leaks -------------------------------------------------------------------------
-
-
-@pytest.mark.full
-def test_two_hundred_errors_leave_no_open_transaction_and_no_connection(
-    monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
-) -> None:
-    store.save([conversation("c1", message("a"))])
-
-    def raise_error(db: Connection) -> None:
-        db.run("update document set title = 'half'")
-        raise ZeroDivisionError
-
-    def run_bad_sql(db: Connection) -> None:
-        db.run("update document set title = 'half'")
-        db.run("select 1 / 0")
-
-    def ignore_error(db: Connection) -> None:
-        db.run("update document set title = 'half'")
-        with suppress(psycopg.Error):
-            db.run("select 1 / 0")
-
-    faults: list[tuple[type[BaseException], Callable[[], object]]] = [
-        (NotFound, lambda: store.append("nowhere", message("x"))),
-        (NotFound, lambda: store.document("nowhere")),
-        (ZeroDivisionError, lambda: store._transactions.write(raise_error)),
-        (ZeroDivisionError, lambda: store._transactions.read(lambda db: 1 // 0)),
-        (KeyboardInterrupt, lambda: store._transactions.write(_raise(KeyboardInterrupt))),
-        (RecollectError, lambda: store._transactions.write(run_bad_sql)),
-        (RecollectError, lambda: store._transactions.write(ignore_error)),
-        (RecollectError, lambda: store._transactions.read(run_bad_sql)),
-    ]
-    for _ in range(25):
-        for expected, fault in faults:
-            with pytest.raises(expected):
-                fault()
-    assert server.sessions("state") == ["idle"]
-    assert store.document("c1").title == "A talk"
-    assert store.start_import("file").id == 1
-
-
-def _raise(error: type[BaseException]) -> Callable[[Connection], None]:
-    def work(db: Connection) -> None:
-        db.get("select 1")
-        raise error
-
-    return work
 
 
 def test_closing_ends_all_connections_and_threads_and_can_be_repeated(

@@ -592,14 +592,6 @@ def prepare_to_look(connection: psycopg.Connection[Any], passages: str) -> None:
         connection.execute(f"set local {setting} = off")  # type: ignore[arg-type]
 
 
-def test_only_an_administrator_can_mark_a_function_as_leakproof(
-    attacker: psycopg.Connection[Any],
-) -> None:
-    with pytest.raises(errors.InsufficientPrivilege, match="leakproof"):
-        attacker.execute("""create function pg_temp.look(text) returns boolean language sql
-            leakproof as 'select true'""")
-
-
 PROBES = (
     "select 1 / (case when content like '%{word}%' then 0 else 1 end) from passage",
     "select 1 / (case when title = '{word}' then 0 else 1 end) from document",
@@ -642,21 +634,6 @@ def test_neither_results_nor_errors_reveal_what_another_user_has(
         for word in (CANARY, NONSENSE)
     ]
     assert results[0] == results[1]
-
-
-def test_the_name_of_an_account_cannot_be_probed(
-    neighbours: Neighbours, attacker: psycopg.Connection[Any]
-) -> None:
-    attacker.execute("select set_config('recollect.user', %s, true)", [neighbours.my_name])
-    assert rows(attacker, "select name from account") == [(neighbours.my_name,)]
-    nobody = str(uuid.uuid4())
-    for statement in (
-        "insert into account (name) values ('{}')",
-        "select * from account where name = '{}'",
-        "insert into account (name) values ('{}') on conflict do nothing",
-    ):
-        result = attempt(attacker, statement.format(neighbours.their_name))
-        assert result == attempt(attacker, statement.format(nobody))
 
 
 # -- writing ----------------------------------------------------------------------------
@@ -1169,23 +1146,6 @@ def test_searching_for_text_of_another_user_finds_nothing(
         assert recent(store, word, EVERYTHING, 100) == []
         assert library.conversation_page(Filter.of(kinds=KINDS), title=word) == ([], 0)
         assert library.search("NOT nothing", Filter.of(hidden=True)).total <= 13
-
-
-def test_each_user_has_their_own_receipts_and_can_undo_only_those(
-    pair: tuple[Library, Library],
-) -> None:
-    ann, bob = pair
-    receipt = bob._store.start_import("/bobs.json")
-    bob._store.save(
-        [Document("x", "imported", passages=(Passage("a", "user", "imported words"),))], receipt.id
-    )
-    assert [r.path for r in ann.receipts()] == [f"/{ANN}.json"]
-    with pytest.raises(NotFound):
-        ann.undo_import(receipt.id)
-    # Both users have a receipt with this number.
-    ann.undo_import(1)
-    assert bob.receipts()[-1].undone_at is None
-    assert bob.search("imported").total == 1
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800", "b" * 501])

@@ -279,16 +279,6 @@ def test_a_member_of_the_app_role_can_use_a_database_that_an_administrator_set_u
         assert not PostgresStore.exists(of(database, name), f"{user}-other")
 
 
-def test_a_member_that_does_not_inherit_privileges_can_use_it(
-    rows: Rows, database: str, user: str
-) -> None:
-    with (
-        login(database, "noinherit", "recollect_app") as name,
-        open_store(of(database, name), user) as store,
-    ):
-        check_operations(store)
-
-
 def test_the_error_tells_a_login_without_privileges_what_it_needs(
     rows: Rows, database: str, user: str
 ) -> None:
@@ -364,23 +354,6 @@ def test_a_database_with_an_unprotected_table_is_refused() -> None:
             finally:
                 execute(url, revert)
         check_isolation(url)
-
-
-@pytest.mark.full
-def test_a_schema_that_belongs_to_somebody_else_is_taken_over_or_refused(
-    rows: Rows, database: str
-) -> None:
-    with own_database(database) as url, login(database) as stranger, login(database) as owner:
-        execute(url, f"create schema recollect authorization {stranger}")
-        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
-        execute(url, f"grant create on database {name} to {owner}")
-        with pytest.raises(RecollectError, match="must be owner of schema"):
-            PostgresStore(of(url, owner), "ann")
-        with open_store(url):
-            assert execute(
-                url, "select has_schema_privilege(%s, 'recollect', 'create')", stranger
-            ) == [(False,)]
-        execute(url, f"drop owned by {owner}, {stranger}")
 
 
 # -- what a server needs -----------------------------------------------------------------------
@@ -574,10 +547,3 @@ def test_a_set_up_that_was_killed_leaves_nothing_and_can_be_repeated() -> None:
         execute(url, "drop event trigger strike; drop function strike")
         with open_store(url) as store:
             check_operations(store)
-
-
-def test_checking_for_a_user_creates_nothing(rows: Rows, database: str) -> None:
-    with own_database(database) as url:
-        assert not PostgresStore.exists(url, "ann")
-        assert execute(url, "select nspname from pg_namespace where nspname = 'recollect'") == []
-    assert not PostgresStore.exists(database, str(uuid.uuid4()))

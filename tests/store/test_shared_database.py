@@ -14,7 +14,7 @@ from logins import login, of, own_database, superuser
 from recollect import places
 from recollect.backup.files import files_to_back_up
 from recollect.checkup import check_server_database
-from recollect.errors import DamagedLibrary, ReadOnlyLibrary, RecollectError
+from recollect.errors import DamagedLibrary, RecollectError
 from recollect.store.shared.database import SharedDatabase, Tables
 
 Open = Callable[[], SharedDatabase]
@@ -59,18 +59,6 @@ def names(database: SharedDatabase) -> list[str]:
     return [name for (name,) in rows]
 
 
-def test_what_one_server_writes_another_server_reads(open_server: Open) -> None:
-    one, other = open_server(), open_server()
-    with one.transaction(FRUIT) as db:
-        db.run("insert into fruit (name, seed) values (?, ?)", ("pear", b"\x00\xff"))
-        number = db.get("select number from fruit where name = ?", ("pear",))
-    insert = "insert into fruit (name) values (?) returning number"
-    assert other.execute(FRUIT, insert, ("plum",)) == [(number + 1,)]
-    assert names(one) == ["pear", "plum"]
-    seeds = other.execute(FRUIT, "select seed from fruit where name = ?", ("pear",))
-    assert [bytes(seed) for (seed,) in seeds] == [b"\x00\xff"]
-
-
 def test_an_error_rolls_the_transaction_back(open_server: Open) -> None:
     database = open_server()
     with pytest.raises(ZeroDivisionError), database.transaction(FRUIT) as db:
@@ -80,18 +68,6 @@ def test_an_error_rolls_the_transaction_back(open_server: Open) -> None:
         db.run("insert into fruit (name) values (?)", ("pear",))
         db.run("insert into fruit (name) values (?)", ("pear",))
     assert names(database) == []
-
-
-def test_many_rows_can_be_inserted_and_selected_at_once(open_server: Open) -> None:
-    database = open_server()
-    with database.transaction(FRUIT) as db:
-        db.run_many("insert into fruit (name) values (?)", [("fig",), ("pear",), ("plum",)])
-        for values in (["fig", "plum"], [1, 3]):
-            column = "name" if isinstance(values[0], str) else "number"
-            condition, value = db.in_list(values)  # type: ignore[arg-type]
-            rows = db.rows(f"select name from fruit where {column} in ({condition})", (value,))
-            assert sorted(rows) == [("fig",), ("plum",)]
-        assert db.rows(f"select name from fruit order by number limit 1 {db.skip_locked}")
 
 
 def test_the_clock_is_that_of_the_database(open_server: Open) -> None:
@@ -121,31 +97,6 @@ def test_servers_that_start_together_create_the_tables_once(open_server: Open) -
         thread.join()
     assert problems == []
     assert sorted(names(databases[0])) == ["0", "1", "2", "3"]
-
-
-def test_threads_of_one_server_share_the_database(open_server: Open) -> None:
-    database = open_server()
-    database.execute(FRUIT, "insert into fruit (name) values ('0')")
-
-    def count_up() -> None:
-        for _ in range(5):
-            with database.transaction(FRUIT) as db:
-                name = db.get(f"select name from fruit {db.for_update}")
-                db.run("update fruit set name = ?", (str(int(name) + 1),))
-
-    threads = [threading.Thread(target=count_up) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert names(database) == ["20"]
-
-
-def test_read_only_mode_writes_nothing(open_server: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    database = open_server()
-    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
-    with pytest.raises(ReadOnlyLibrary):
-        database.execute(FRUIT, "insert into fruit (name) values ('pear')")
 
 
 def test_read_only_mode_reads_what_there_is(
@@ -233,10 +184,7 @@ def test_the_role_of_the_application_has_no_access(database: str) -> None:
         db.execute("reset role; drop schema recollect_server cascade")
 
 
-def test_a_connection_that_the_server_closed_is_replaced(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("recollect.store.postgres.shared_database._SECONDS_TRUSTED", 0.0)
+def test_a_connection_that_the_server_closed_is_replaced(database: str) -> None:
     with closing(places.shared_database(database)) as shared:
         names(shared)
         with psycopg.connect(database, autocommit=True) as db:
