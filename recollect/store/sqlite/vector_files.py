@@ -2,7 +2,7 @@
 
 The files only grow, and are mapped into memory. Vectors up to the row `space.copied` are only in
 the files. If files are lost, the passages of their rows are queued for embedding. Files that differ
-from their checksums are dropped, like lost ones.
+from their checksums are dropped, like lost ones. Each part that was appended has a checksum.
 
 Integers are written before the attributes. If the process is killed in between, the additional
 integers are ignored and overwritten later.
@@ -13,11 +13,10 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,13 @@ from recollect.store.sqlite.private_files import file_lock
 from recollect.store.sqlite.vector_rows import ROW, Key, VectorRows, no_rows
 from recollect.store.values import Space
 
-ROWS_PER_BLOCK = 4_096
-_UNKNOWN = -1
-"""The checksum of a block that is being changed."""
+
+class Part(NamedTuple):
+    """Some rows, and their checksum; None while they are changed."""
+
+    start: int
+    end: int
+    checksum: int | None
 
 
 class VectorFiles:
@@ -70,10 +73,29 @@ class VectorFiles:
 
     # -- checksums ---
 
-    def _checksums(self) -> RowChecksums:
-        checksums = RowChecksums.load(self._checksums_file)
-        checksums.truncate(len(self.rows))  # the files may have been truncated by something else
-        return checksums
+    def _parts(self) -> list[Part]:
+        """The parts of the files. The last rows may have none yet, if the process was killed."""
+        try:
+            parts = [Part(*part) for part in json.loads(self._checksums_file.read_bytes())]
+        except (OSError, ValueError, TypeError):
+            parts = []
+        # The files may have been truncated by something else.
+        return [part for part in parts if part.end <= len(self.rows)]
+
+    def _save(self, parts: list[Part]) -> None:
+        """Replace the file, so that it has its old or its new content."""
+        unfinished = self._checksums_file.with_name(f".{self._checksums_file.name}.part")
+        write_at(unfinished, 0, json.dumps(parts).encode())
+        unfinished.replace(self._checksums_file)
+
+    def _checksum(self, start: int, end: int) -> int:
+        integers = zlib.crc32(self.rows.integers[start:end].tobytes())
+        return zlib.crc32(self.rows.attributes[start:end].tobytes(), integers)
+
+    def _damaged(self, parts: list[Part]) -> Iterator[Part]:
+        for part in parts:
+            if part.checksum not in (None, self._checksum(part.start, part.end)):
+                yield part
 
     def is_check_due(self) -> bool:
         files = (self._integers_file, self._attributes_file)
@@ -84,42 +106,29 @@ class VectorFiles:
 
     def damage(self) -> str:
         """What differs from the checksums; empty if nothing does."""
-        checksums = self._checksums()
-        damaged = self._damaged_blocks(checksums, range(len(checksums.integers)))
+        parts = self._parts()
+        damaged = len(list(self._damaged(parts)))
         if not damaged:
             return ""
-        share = f"{len(damaged)} of {len(checksums.integers)} blocks"
-        return f"{self.name} differs from its checksum in {share}"
-
-    def _damaged_blocks(self, checksums: RowChecksums, blocks: Iterable[int]) -> set[int]:
-        """Those of the blocks of rows that differ from their checksums."""
-        return {
-            block
-            for block in blocks
-            if checksums.of_block(block) not in (self._sums(checksums, block), None)
-        }
-
-    def _sums(self, checksums: RowChecksums, block: int) -> tuple[int, int]:
-        start = block * ROWS_PER_BLOCK
-        integers, attributes = self._row_bytes(start, min(start + ROWS_PER_BLOCK, checksums.rows))
-        return zlib.crc32(integers), zlib.crc32(attributes)
-
-    def _row_bytes(self, start: int, end: int) -> tuple[bytes, bytes]:
-        return (
-            self.rows.integers[start:end].tobytes(),
-            self.rows.attributes[start:end].tobytes(),
-        )
+        return f"{self.name} differs from its checksum in {damaged} of {len(parts)} parts"
 
     def add_checksums(self) -> None:
         """Add the checksums of rows that have none."""
-        checksums = self._checksums()
-        if checksums.rows == len(self.rows):
+        parts = self._parts()
+        end = parts[-1].end if parts else 0
+        if end == len(self.rows) and None not in {part.checksum for part in parts}:
             return
-        while checksums.rows < len(self.rows):
-            start = checksums.rows
-            end = min(start + ROWS_PER_BLOCK, len(self.rows))
-            checksums.extend(*self._row_bytes(start, end), end - start)
-        checksums.save(self._checksums_file)
+        if end < len(self.rows):
+            parts.append(Part(end, len(self.rows), None))
+        self._save(self._completed(parts))
+
+    def _completed(self, parts: list[Part]) -> list[Part]:
+        return [
+            part._replace(checksum=self._checksum(part.start, part.end))
+            if part.checksum is None
+            else part
+            for part in parts
+        ]
 
     # -- changing ---
 
@@ -135,22 +144,16 @@ class VectorFiles:
     def drop_after(self, row: int) -> None:
         """Drop all rows after this one."""
         size = int(np.searchsorted(self.rows.attributes["row"], row, "right"))
-        checksums = self._checksums()
-        checksums.truncate(size)
-        checksums.save(self._checksums_file)
+        self._save([part for part in self._parts() if part.end <= size])
         write_at(self._attributes_file, size * ROW.itemsize, b"")
         write_at(self._integers_file, size * self._space.dimensions, b"")
 
     def append(self, rows: VectorRows) -> None:
+        """Append rows. Their checksum is added later, when they are read again."""
         size = len(self.rows)
-        checksums = self._checksums()
-        integers, attributes = rows.integers.tobytes(), rows.attributes.tobytes()
-        write_at(self._integers_file, size * self._space.dimensions, integers)
-        write_at(self._attributes_file, size * ROW.itemsize, attributes)
-        # If the process is killed before this, the next refresh adds the checksums.
-        if checksums.rows == size:
-            checksums.extend(integers, attributes, len(rows))
-            checksums.save(self._checksums_file)
+        self._save(self._parts())  # without those of rows that were lost
+        write_at(self._integers_file, size * self._space.dimensions, rows.integers.tobytes())
+        write_at(self._attributes_file, size * ROW.itemsize, rows.attributes.tobytes())
 
     def wipe(self, numbers: NDArray[Key]) -> None:
         """Overwrite the vectors of these rows of the table."""
@@ -160,22 +163,20 @@ class VectorFiles:
         indexes = indexes[np.isin(column[indexes], numbers)]
         if not len(indexes):
             return
-        checksums = self._checksums()
-        blocks = {int(n) // ROWS_PER_BLOCK for n in indexes if n < checksums.rows}
-        # The checksums of damaged blocks stay as they are, so that the damage is noticed.
-        blocks -= self._damaged_blocks(checksums, blocks)
-        for block in blocks:
-            checksums.integers[block] = checksums.attributes[block] = _UNKNOWN
-        checksums.save(self._checksums_file)
+        parts = self._parts()
+        starts = np.array([part.start for part in parts], np.int64)
+        changed = {parts[n] for n in np.searchsorted(starts, indexes, "right") - 1 if n >= 0}
+        # The checksums of damaged parts stay as they are, so that the damage is noticed.
+        changed -= set(self._damaged(list(changed)))
+        parts = [part._replace(checksum=None) if part in changed else part for part in parts]
+        self._save(parts)
         integers = self._map_integers("r+", len(self.rows))
         integers[indexes] = 0
         integers.flush()
         attributes = np.memmap(self._attributes_file, ROW, "r+", shape=(len(self.rows),))
         attributes["passage"][indexes] = 0
         attributes.flush()
-        for block in blocks:
-            checksums.integers[block], checksums.attributes[block] = self._sums(checksums, block)
-        checksums.save(self._checksums_file)
+        self._save(self._completed(parts))
 
 
 def open_verified(folder: Path, space: Space) -> VectorFiles:
@@ -197,61 +198,6 @@ def open_verified(folder: Path, space: Space) -> VectorFiles:
 def lock_path(folder: Path) -> Path:
     """The file to lock while changing files in this folder."""
     return folder / "lock"
-
-
-@dataclass(slots=True)
-class RowChecksums:
-    """The checksums of both files, for each block of rows. Rows after `rows` have none yet."""
-
-    rows: int = 0
-    integers: list[int] = field(default_factory=list)
-    attributes: list[int] = field(default_factory=list)
-
-    @classmethod
-    def load(cls, path: Path) -> RowChecksums:
-        try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return cls()
-
-    def save(self, path: Path) -> None:
-        """Replace the file, so that it has its old or its new content."""
-        unfinished = path.with_name(f".{path.name}.part")
-        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            os.write(file, json.dumps(asdict(self)).encode())
-            os.fsync(file)
-        finally:
-            os.close(file)
-        unfinished.replace(path)
-
-    def of_block(self, block: int) -> tuple[int, int] | None:
-        """None if the block is being changed."""
-        sums = self.integers[block], self.attributes[block]
-        return None if _UNKNOWN in sums else sums
-
-    def extend(self, integers: bytes, attributes: bytes, rows: int) -> None:
-        """Add the checksums of rows that were appended."""
-        for checksums, data in ((self.integers, integers), (self.attributes, attributes)):
-            row_bytes = len(data) // rows
-            row = 0
-            while row < rows:
-                block, offset = divmod(self.rows + row, ROWS_PER_BLOCK)
-                count = min(ROWS_PER_BLOCK - offset, rows - row)
-                part = data[row * row_bytes : (row + count) * row_bytes]
-                if offset == 0:
-                    checksums.append(zlib.crc32(part))
-                elif checksums[block] != _UNKNOWN:
-                    checksums[block] = zlib.crc32(part, checksums[block])
-                row += count
-        self.rows += rows
-
-    def truncate(self, rows: int) -> None:
-        """Forget the rows from this one on, up to the beginning of their block."""
-        if rows < self.rows:
-            blocks = rows // ROWS_PER_BLOCK
-            self.rows = blocks * ROWS_PER_BLOCK
-            del self.integers[blocks:], self.attributes[blocks:]
 
 
 def file_size(path: Path) -> int:

@@ -54,6 +54,7 @@ class VectorUpkeep:
                 self._drop_unknown(space)
                 self._queue_lost(space, self._files(space).rows.last_row)
                 self._copy_new(space)
+                self._files(space).add_checksums()
                 self._clear_copied(space)
 
     def wipe(self) -> bool:
@@ -73,16 +74,14 @@ class VectorUpkeep:
         return VectorFiles(self._folder, space)
 
     def _check(self, space: Space) -> None:
-        """Verify the files if that is due, and add checksums to rows that have none."""
+        """Verify the files if that is due."""
         files = self._files(space)
-        if not len(files.rows):
-            return
         if files.is_check_due():
             if files.damage():
                 files.drop()
-                return
-            files.mark_checked()
-        files.add_checksums()
+            else:
+                files.add_checksums()
+                files.mark_checked()
 
     def _drop_unknown(self, space: Space) -> None:
         """Drop rows that the table never had: the database is an older copy than the files."""
