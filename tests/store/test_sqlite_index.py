@@ -5,7 +5,6 @@ They may change how long a search takes, but never its results.
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import signal
@@ -14,7 +13,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +31,10 @@ from recollect.models.embeddings import STATIC
 from recollect.store.sql import changes, lookup, spaces
 from recollect.store.sqlite import (
     SqliteStore,
-    fts,
-    private_files,
     sealing,
-    vector_files,
     vector_rows,
     vector_upkeep,
-    volume_queries,
 )
-from recollect.store.sqlite import store as sqlite_store_module
 from recollect.store.sqlite.scans import KeyRange
 from recollect.store.sqlite.volume import Volume
 from recollect.store.sqlite.volume_index import VolumeIndex
@@ -155,22 +148,6 @@ def test_a_sealed_library_that_changed_has_the_same_results_as_an_unsealed_one(
         store.close()
 
 
-def test_if_one_of_several_words_is_very_frequent_its_messages_are_counted(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(store)
-    store.refresh()
-    store.save([conversation("c0", message("m0", "only0x seal", minutes=0))])
-    either, hidden = parse("walrus OR only0x"), Filter(hidden=True)
-    assert store.count(either, EVERYTHING) == (45, True)
-    monkeypatch.setattr(sqlite_store_module, "_MAX_COUNTED_MATCHES", 30)
-    # The volumes have 40 messages. One of them may have lost the word since, as it has here.
-    assert store.count(either, EVERYTHING) == store.count(either, hidden) == (39, False)
-    assert store.count(either, Filter(roles=("user",))) == (45, True)
-    monkeypatch.setattr(sqlite_store_module, "_MAX_COUNTED_MATCHES", 40)
-    assert store.count(either, EVERYTHING) == (45, True)
-
-
 def test_a_changed_message_counts_once_after_its_volume_is_dropped(
     store: SqliteStore,
 ) -> None:
@@ -188,51 +165,6 @@ def test_a_changed_message_counts_once_after_its_volume_is_dropped(
     store.delete("c5")  # in the same volume, which is dropped
     assert matching_ids(store, "changed") == ["m0"]
     assert len(matching_ids(store, "walrus")) == 40
-
-
-def test_a_changed_message_counts_once_while_its_volume_cannot_be_read(
-    store: SqliteStore,
-) -> None:
-    fill(store)
-    store.refresh()
-    store.save([conversation("c0", message("m0", "walrus changed"))])
-    store.close()
-    (first,) = [
-        name for name, (first, _, _) in volume_rows_after_reopening(store).items() if first == 1
-    ]
-    shutil.rmtree(store.path.parent / "index/volumes" / first)
-    again = SqliteStore(store.path)
-    assert matching_ids(again, "changed") == ["m0"]
-    assert len(matching_ids(again, "walrus")) == 45
-    again.close()
-
-
-def volume_rows_after_reopening(store: SqliteStore) -> dict[str, tuple[int, int, int]]:
-    again = SqliteStore(store.path)
-    try:
-        return volume_rows(again)
-    finally:
-        again.close()
-
-
-def test_a_changed_message_counts_once_when_fts5_answers_for_its_volume(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(volume_queries, "_MAX_PREFIX_PHRASES", 2)
-    fill(store)
-    store.refresh()
-    store.save([conversation("c0", message("m0", "walrus onlychanged"))])
-    assert len(matching_ids(store, '"walrus only"*')) == 45
-
-
-def test_filters_apply_before_the_limit_on_matches_per_word(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fts, "_MAX_MATCHES_PER_WORD", 20)
-    fill(store)
-    old = Filter(before=NOON + timedelta(minutes=3))
-    assert matching_ids(store, "walrus", old) == ["m0", "m1", "m2", "m3"]
-    assert matching_ids(store, "NEAR(walrus walrus) OR walrus", old) == ["m0", "m1", "m2", "m3"]
 
 
 @pytest.mark.parametrize("first_of_long_messages", [0, 20, 40])
@@ -312,14 +244,6 @@ def test_a_volume_with_many_changes_is_written_again(
     assert matching_ids(store, "only0x OR only1x OR only2x") == []
 
 
-def test_refreshing_twice_writes_volumes_once(store: SqliteStore) -> None:
-    fill(store)
-    store.refresh()
-    before = volume_rows(store)
-    store.refresh()
-    assert volume_rows(store) == before
-
-
 def test_other_open_stores_see_volumes_that_are_sealed_dropped_and_written_again(
     store: SqliteStore, path: Path
 ) -> None:
@@ -345,13 +269,6 @@ def test_stopping_a_refresh_loses_nothing(store: SqliteStore) -> None:
     store.refresh()
     assert len(volume_rows(store)) == 2
     assert_complete(store)
-
-
-def test_refresh_reports_its_progress(store: SqliteStore) -> None:
-    fill(store, 40)
-    reports: list[tuple[int, int]] = []
-    store.refresh(lambda sealed, total: reports.append((sealed, total)))
-    assert reports == [(20, 40), (40, 40)]
 
 
 def test_changes_made_while_a_volume_is_written_are_visible_afterwards(
@@ -600,33 +517,6 @@ def test_killed_sealing_loses_nothing_and_is_completed_later(
     again.close()
 
 
-@pytest.mark.parametrize("row", [0, 7, 23])
-def test_failed_sealing_loses_nothing_and_is_completed_later(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, row: int
-) -> None:
-    fill(store)
-    rows = VolumeIndex._rows
-    rows_to_write = row
-
-    def failing_rows(self: VolumeIndex, key_range: KeyRange) -> Iterator[Row]:
-        nonlocal rows_to_write
-        for one in rows(self, key_range):
-            if rows_to_write == 0:
-                raise OSError("No space left on device")
-            rows_to_write -= 1
-            yield one
-
-    monkeypatch.setattr(VolumeIndex, "_rows", failing_rows)
-    with pytest.raises(OSError, match="No space"):
-        store.refresh()
-    monkeypatch.setattr(VolumeIndex, "_rows", rows)
-    assert_complete(store)
-    assert [v.name for v in volume_folders(store)] == sorted(volume_rows(store))
-    store.refresh()
-    assert len(volume_rows(store)) == 2
-    assert_complete(store)
-
-
 # -- deleted text is in no file ---
 
 
@@ -741,26 +631,6 @@ def test_rewriting_a_note_removes_its_old_text_from_all_files(
     assert matching_ids(store, "zugzwang") == ["n-zugzwang"]
 
 
-def test_the_old_text_of_a_note_is_stored_while_the_import_can_be_undone(
-    store: SqliteStore, path: Path
-) -> None:
-    fill(store)
-    store.save([note("quixotic")])
-    receipt = store.start_import("p")
-    store.save([note("zugzwang")], receipt.id)
-    store.update_receipt(receipt)
-    assert files_with(path.parent, b"quixotic")
-    store.undo_import(receipt.id)
-    assert (matching_ids(store, "quixotic"), files_with(path.parent, b"zugzwang")) == (
-        ["n-quixotic"],
-        [],
-    )
-    store.undo_import(import_document(store, note("zugzwang")))
-    import_document(store, note("zugzwang"))
-    store.delete("n")
-    assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
-
-
 def import_document(store: SqliteStore, document: Document) -> int:
     receipt = store.start_import("p")
     store.save([document], receipt.id)
@@ -870,56 +740,6 @@ def test_truncated_vector_files_do_not_change_results(
     again.close()
 
 
-def test_vectors_are_stored_once(store: SqliteStore, copied_space: Space) -> None:
-    before = nearest_to_all(store, copied_space)
-    key = store.passage_key("c5", "m7")
-    exact = store.vectors(copied_space, key)
-    (query,) = unit(np.random.default_rng(3), 1)
-    cosines = store.cosines(copied_space, query, range(1, 46))
-    assert all(blobs(store))
-    store.refresh()
-    assert set(blobs(store)) == {b""}
-    assert nearest_to_all(store, copied_space) == before
-    assert np.array_equal(store.vectors(copied_space, key), exact)
-    assert store.cosines(copied_space, query, range(1, 46)) == cosines
-    assert store.verify().healthy
-
-
-def test_new_vectors_are_read_from_the_table_and_others_from_the_files(
-    store: SqliteStore, space: Space
-) -> None:
-    store.append("c0", message("new", "walrus"))
-    embed_all(store, space, np.random.default_rng(6))
-    assert [bool(blob) for blob in blobs(store)] == [False] * 90 + [True] * 2
-    keys = [store.passage_key("c5", "m7"), store.passage_key("c0", "new")]
-    (query,) = unit(np.random.default_rng(3), 1)
-    assert set(store.cosines(space, query, keys)) == set(keys)
-
-
-def test_clearing_the_table_can_be_interrupted(
-    store: SqliteStore, copied_space: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = nearest_to_all(store, copied_space)
-    monkeypatch.setattr(vector_upkeep, "_ROWS_PER_COPY", 7)
-    commit = store._connections.write
-    budget = iter(range(3))
-
-    def write_three_times(work: Any) -> Any:
-        if next(budget, None) is None:
-            raise KeyboardInterrupt
-        return commit(work)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store._connections, "write", write_three_times)
-        with pytest.raises(KeyboardInterrupt):
-            store._index_folder.vector_upkeep.refresh()
-    assert 0 < sum(map(bool, blobs(store))) < 90
-    assert nearest_to_all(store, copied_space) == before
-    store.refresh()
-    assert set(blobs(store)) == {b""}
-    assert nearest_to_all(store, copied_space) == before
-
-
 @pytest.mark.parametrize("suffix", ["attributes", "vectors"])
 @pytest.mark.parametrize("size", few(SIZES))
 def test_vectors_in_lost_files_are_embedded_again(
@@ -937,29 +757,6 @@ def test_vectors_in_lost_files_are_embedded_again(
     assert {len(store.vectors(space, key)) for key in range(1, 46)} == {2}
     assert set(blobs(store)) == {b""}
     assert store.verify().healthy
-
-
-@pytest.mark.parametrize("size", [None, 333])
-def test_vector_files_may_vanish_or_shrink_while_they_are_opened(
-    store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch, size: int | None
-) -> None:
-    """As another process does that drops a space or damaged files."""
-    count_rows = vector_files.VectorFiles.complete_rows
-
-    def count_and_lose(files: Any) -> int:
-        rows = count_rows(files)
-        for file in files_of(store, space):
-            if size is None:
-                file.unlink()
-            else:
-                os.truncate(file, size)
-        monkeypatch.undo()
-        return rows
-
-    monkeypatch.setattr(vector_files.VectorFiles, "complete_rows", count_and_lose)
-    store.needs_refresh()
-    store.refresh()
-    assert store.unembedded(space, 100)[0]  # the vectors are lost, so they are computed again
 
 
 def test_files_that_are_newer_than_the_database_are_cut(
@@ -984,37 +781,6 @@ def test_files_that_are_newer_than_the_database_are_cut(
     _, integers_file = files_of(again, space)
     assert integers_file.stat().st_size == 46 * 2 * DIMENSIONS
     again.close()
-
-
-def test_integers_without_attributes_are_ignored_and_overwritten(
-    store: SqliteStore, space: Space, path: Path
-) -> None:
-    rows_file, integers_file = files_of(store, space)
-    store.close()
-    # The process was killed before it wrote the attributes.
-    integers_file.write_bytes(integers_file.read_bytes() + b"\x7f" * 21)
-    again = SqliteStore(path)
-    before = nearest_to_all(again, space)
-    again.append("c0", message("new", "walrus"))
-    embed_all(again, space, np.random.default_rng(6))
-    with_new = nearest_to_all(again, space)
-    again.refresh()
-    assert nearest_to_all(again, space) == with_new
-    assert before != with_new or len(with_new) == len(before)
-    assert integers_file.stat().st_size == 46 * 2 * DIMENSIONS
-    assert rows_file.stat().st_size % (46 * 2) == 0
-    again.close()
-
-
-def test_vector_files_only_grow(store: SqliteStore, space: Space) -> None:
-    rows_file, integers_file = files_of(store, space)
-    before = rows_file.read_bytes(), integers_file.read_bytes()
-    store.append("c0", message("new", "walrus"))
-    embed_all(store, space, np.random.default_rng(6))
-    store.refresh()
-    assert len(integers_file.read_bytes()) == 46 * 2 * DIMENSIONS
-    assert rows_file.read_bytes().startswith(before[0])
-    assert integers_file.read_bytes().startswith(before[1])
 
 
 def test_deleted_vectors_are_zeros_in_the_file(store: SqliteStore, space: Space) -> None:
@@ -1091,26 +857,6 @@ def test_an_interrupted_drop_is_completed_later(
     assert not any(f.exists() for f in files_of(store, space))
 
 
-def test_stores_that_copy_vectors_at_once_copy_each_vector_once(
-    store: SqliteStore, space: Space, path: Path
-) -> None:
-    others = [SqliteStore(path) for _ in range(3)]
-    store.append("c0", message("new", "walrus"))
-    embed_all(store, space, np.random.default_rng(6))
-    expected = nearest_to_all(store, space)
-    threads = [threading.Thread(target=other.refresh) for other in others]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for other in (store, *others):
-        assert nearest_to_all(other, space) == expected
-    _, integers_file = files_of(store, space)
-    assert integers_file.stat().st_size == 46 * 2 * DIMENSIONS
-    for other in others:
-        other.close()
-
-
 def test_revising_a_conversation_removes_its_old_text_from_all_files(
     store: SqliteStore, path: Path
 ) -> None:
@@ -1166,38 +912,3 @@ def test_deleting_a_message_removes_it_from_all_files(store: SqliteStore, path: 
     assert volumes_with(store, "quixotic")
     store.delete("gone", "g2")
     assert volumes_with(store, "quixotic") == [] and files_with(path.parent, b"quixotic") == []
-
-
-@pytest.mark.parametrize("part", ["volumes", "vectors"])
-def test_refresh_waits_while_another_store_removes_deleted_data(
-    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
-    fill(store, 20)
-    space = store.add_space("test", "1", 8, None)
-    store.add_vectors(space, {p: [np.ones(8, np.float32)] for p in store.unembedded(space, 100)[0]})
-    lock = path.with_name("index") / part / "lock"
-    is_trying = threading.Event()
-    lock_file = private_files.lock
-
-    def report_and_lock(file: int, wait: bool) -> None:
-        if not os.path.samestat(os.fstat(file), lock.stat()):
-            lock_file(file, wait)
-        elif wait:
-            is_trying.set()
-            lock_file(file, wait)
-        else:
-            try:
-                lock_file(file, wait)
-            finally:
-                is_trying.set()
-
-    refreshing = threading.Thread(target=store.refresh)
-    with private_files.file_lock(lock) as is_locked:
-        assert is_locked
-        monkeypatch.setattr(private_files, "lock", report_and_lock)
-        refreshing.start()
-        assert is_trying.wait(30)
-    refreshing.join(30)
-    assert not refreshing.is_alive()
-    assert not store.needs_refresh()
-    assert (lock.parents[1] / "vectors" / f"space-{space.id}.attributes").exists()

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from recollect import Filter
 from recollect.errors import RecollectError
-from recollect.language.queries import query
 from recollect.language.queries.query_tree import And, Node, Not, Or, Word
 from recollect.language.text import from_micros, micros
 from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION
@@ -29,7 +28,7 @@ from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts import fts_query
 from recollect.store.sqlite.text_index import prepare_text
 from recollect.store.sqlite.volume import FORMAT, UnreadableVolume, Volume
-from recollect.store.sqlite.volume_queries import UnsupportedQuery, VolumeFilter, supports
+from recollect.store.sqlite.volume_queries import UnsupportedQuery, VolumeFilter
 from recollect.store.sqlite.volume_writer import Row, WriteStopped, clear_unfinished, write_volume
 
 # -- both engines with the same rows ---
@@ -262,21 +261,6 @@ def test_a_phrase_does_not_run_from_the_title_into_the_content() -> None:
         assert matching_keys(volume, Word("of memory")) == []
 
 
-def test_a_word_without_a_token_matches_nothing() -> None:
-    with open_volume(contents("foo", "---")) as volume:
-        assert (
-            matching_keys(volume, Word("---"))
-            == matching_keys(volume, Word("-", prefix=True))
-            == []
-        )
-        assert matching_keys(volume, And((Word("foo"), Word("--")))) == []
-        assert (
-            matching_keys(volume, Or((Word("foo"), Word("--"))))
-            == matching_keys(volume, And((Word("foo"), Not(Word("-")))))
-            == [1]
-        )
-
-
 def test_a_prefix_matches_any_number_of_words() -> None:
     rows = contents(*(f"pre{n} common" for n in range(2_000)), "pre0 pre1 pre2", "other")
     db = fts5(rows)
@@ -292,13 +276,6 @@ def test_a_prefix_matches_any_number_of_words() -> None:
         assert matching_keys(volume, Word("pre", prefix=True), limit=1) == [2_001]
 
 
-def test_words_with_the_same_prefix_have_the_same_weight() -> None:
-    with open_volume(
-        contents(*["config here"] * 20, "configuration here", "config and config here")
-    ) as volume:
-        assert matching_keys(volume, Word("config", prefix=True), limit=1) == [22]
-
-
 def test_a_phrase_can_end_in_a_prefix_unless_too_many_words_have_it() -> None:
     rows = contents(*(f"the word{n} and wo" for n in range(400)), "wo the")
     db = fts5(rows)
@@ -310,13 +287,6 @@ def test_a_phrase_can_end_in_a_prefix_unless_too_many_words_have_it() -> None:
             volume.best_matches(Word("the wo", prefix=True), ANYTHING, 10)
         with pytest.raises(UnsupportedQuery):
             volume.count_matches(Word("the wo", prefix=True), ANYTHING)
-
-
-def test_a_long_prefix_of_many_words_is_left_to_fts5() -> None:
-    with open_volume(contents(*("x" * 900 + str(n) for n in range(100)))) as volume:
-        assert matching_keys(volume, Word("x" * 900 + "1", prefix=True))
-        with pytest.raises(UnsupportedQuery):
-            volume.best_matches(Word("x" * 900, prefix=True), ANYTHING, 10)
 
 
 def test_very_long_words_are_truncated_where_fts5_truncates_them() -> None:
@@ -353,24 +323,6 @@ def test_only_the_beginning_of_a_very_long_text_is_indexed() -> None:
         assert matching_keys(volume, Word("within")) == [2]
 
 
-def test_near_queries_of_other_than_two_words_are_left_to_fts5() -> None:
-    with open_volume(contents("foo bar")) as volume:
-        for text in (
-            "NEAR(foo bar baz, 3)",
-            'NEAR("foo bar" baz, 3)',
-            "NEAR(foo bar*, 3)",
-            "NEAR(foo foo, 3)",
-        ):
-            near = query.parse(text)
-            for tree in (near, And((Word("foo"), near)), Or((Word("foo"), near))):
-                assert not supports(tree)
-                with pytest.raises(UnsupportedQuery):
-                    volume.best_matches(tree, ANYTHING, 10)
-    assert supports(query.parse("NEAR(foo bar, 3)"))
-    assert not supports(And((Word("foo"), Not(query.parse("NEAR(foo bar, 3)")))))
-    assert supports(query.parse('(foo OR "a b"*) AND bar NOT (baz x*)'))
-
-
 # -- order and limits ---
 
 
@@ -396,17 +348,6 @@ def test_the_newest_passages_with_the_same_score_come_first() -> None:
         assert matching_keys(volume, Word("same"), selection(kinds=(NOTE,))) == notes
 
 
-def test_any_limit_is_accepted() -> None:
-    with open_volume(contents(*["word"] * 5)) as volume:
-        assert (
-            matching_keys(volume, Word("word"), limit=0)
-            == matching_keys(volume, Word("word"), limit=-1)
-            == []
-        )
-        assert len(matching_keys(volume, Word("word"), limit=3)) == 3
-        assert len(matching_keys(volume, Word("word"), limit=10**15)) == 5
-
-
 def test_excluded_passages_do_not_count_towards_the_limit() -> None:
     rows = [Row(key, key % 7, "", "word " * (1 + key % 50)) for key in range(1, 1_001)]
     with open_volume(rows) as volume:
@@ -416,29 +357,6 @@ def test_excluded_passages_do_not_count_towards_the_limit() -> None:
         everything = selection(not_keys=range(5_000))
         assert volume.count_matches(Word("word"), everything) == 0
         assert matching_keys(volume, Word("word"), everything, 10) == []
-
-
-def test_a_filter_can_name_many_documents() -> None:
-    rows = [Row(key, key // 2, "", "word") for key in range(2, 1_000)]
-    with open_volume(rows) as volume:
-        some = range(0, 1_000, 3)
-        expected = [r.key for r in rows if r.document in some]
-        assert matching_keys(volume, Word("word"), selection(documents=some)) == expected
-        assert volume.count_matches(Word("word"), selection(documents=frozenset([7]))) == 2
-        assert matching_keys(volume, Word("word"), selection(documents=[-5, 10_000])) == []
-        assert matching_keys(volume, Word("word"), selection(documents=())) == []
-
-
-def test_the_frequency_of_a_word_counts_passages() -> None:
-    rows = [
-        Row(1, 1, "Foo", "foo foo"),
-        Row(2, 1, "", "foo bar"),
-        Row(3, 1, "", "bar", hidden=True),
-    ]
-    with open_volume(rows) as volume:
-        assert volume.frequencies(["foo", "bar", "baz"], hidden=False) == [2, 1, 0]
-        assert volume.frequencies(["foo", "bar", "baz"], hidden=True) == [2, 2, 0]
-        assert volume.frequencies([], hidden=True) == []
 
 
 def test_a_volume_can_have_only_hidden_passages_without_dates_and_names() -> None:
@@ -457,50 +375,10 @@ def test_a_volume_can_have_only_hidden_passages_without_dates_and_names() -> Non
 # -- writing ---
 
 
-def test_an_empty_volume_finds_nothing(tmp_path: Path) -> None:
-    assert write_volume(tmp_path / "empty", []) == 0
-    volume = Volume(tmp_path / "empty")
-    for tree in (Word("a"), Word("a", True), And((Word("a"), Not(Word("b"))))):
-        assert volume.best_matches(tree, selection(hidden=True), 10) == []
-        assert volume.count_matches(tree, selection(hidden=True, not_keys=[1], documents=[1])) == 0
-    assert volume.frequencies(["a"], hidden=True) == [0]
-
-
-def test_passages_without_words_count() -> None:
-    with open_volume(contents("", "--", "word")) as volume:
-        assert volume.key_range == (1, 3)
-        assert matching_keys(volume, Word("word")) == [3]
-
-
-def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
-    write_volume(tmp_path / "volume", contents("first"))
-    with pytest.raises(FileExistsError):
-        write_volume(tmp_path / "volume", contents("second"))
-    assert matching_keys(Volume(tmp_path / "volume"), Word("first")) == [1]
-    assert [p.name for p in tmp_path.iterdir()] == ["volume"]
-
-
 def test_a_stopped_write_leaves_nothing_behind(tmp_path: Path) -> None:
     checks = count()
     with pytest.raises(WriteStopped):
         write_volume(tmp_path / "volume", contents(*["word"] * 2_000), lambda: next(checks) == 3)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_write_stopped_at_the_end_leaves_nothing_behind(tmp_path: Path) -> None:
-    rows = iter(contents("word"))
-    with pytest.raises(WriteStopped):
-        write_volume(tmp_path / "volume", rows, lambda: next(rows, None) is None)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_write_whose_rows_fail_leaves_nothing_behind(tmp_path: Path) -> None:
-    def rows() -> Iterator[Row]:
-        yield from contents(*["word"] * 100)
-        raise OSError("the database went away")
-
-    with pytest.raises(OSError, match="went away"):
-        write_volume(tmp_path / "volume", rows())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -529,12 +407,6 @@ def test_a_killed_write_does_not_create_the_volume(tmp_path: Path) -> None:
     clear_unfinished(tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert write_volume(tmp_path / "volume", contents("word")) == 1
-
-
-def test_clearing_unfinished_volumes_leaves_finished_ones_alone(tmp_path: Path) -> None:
-    write_volume(tmp_path / "volume", contents("word"))
-    clear_unfinished(tmp_path)
-    assert matching_keys(Volume(tmp_path / "volume"), Word("word")) == [1]
 
 
 # -- damaged volumes ---
@@ -574,14 +446,6 @@ def test_a_volume_with_a_truncated_or_missing_file_is_rejected(tmp_path: Path) -
             Volume(tmp_path / "volume")
         file.write_bytes(data)
     assert matching_keys(Volume(tmp_path / "volume"), Word("word")) == [1]
-
-
-def test_a_volume_with_damaged_index_metadata_is_rejected(tmp_path: Path) -> None:
-    write_volume(tmp_path / "volume", contents("word"))
-    meta = tmp_path / "volume" / "0" / "meta.json"
-    meta.write_bytes(b"x" * meta.stat().st_size)
-    with pytest.raises(UnreadableVolume):
-        Volume(tmp_path / "volume")
 
 
 # -- concurrency ---

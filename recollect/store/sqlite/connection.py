@@ -10,16 +10,17 @@ import random
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from recollect.language.text import comparable, fold
+from recollect.language.text import comparable, fold, tokens
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.candidates import HUMAN_ONLY_COLUMNS, human_only_keys, is_human_only_row
+from recollect.store.sql.candidates import HUMAN_ONLY_COLUMNS, human_only_keys
 from recollect.store.sql.encoding import index_columns
 from recollect.store.sql.passages import COLUMNS
 from recollect.store.sqlite.compression import (
@@ -34,10 +35,6 @@ from recollect.store.sqlite.filters import document_conditions, has_passage
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-from functools import lru_cache
-
-from recollect.language.text import storable, tokens
-from recollect.store.sql.encoding import load, tag_columns
 
 T = TypeVar("T")
 
@@ -65,14 +62,17 @@ _LONGEST_SLEEP = 0.005
 _WAIT_THAT_HALVES_SLEEPS = 0.05
 
 
+KeysWithSymbols = Callable[["Connection", Sequence[str], int], list[int] | None]
+
+
 class Connection(apsw.Connection):
     """A connection with the methods that the shared SQL needs (see store.sql.database)."""
 
     codec: Codec
     unlocked_stamp: FileStamp | None = None
     """If this connection reads without locks: the files as they were when it was opened."""
-    keys_with_symbols: Callable[[Connection, Sequence[str], int], list[int] | None] | None = None
-    """The keys of the passages that may have some symbols (`VolumeIndex`), if there are volumes."""
+    keys_with_symbols: KeysWithSymbols | None = None
+    """The keys of the passages that may have some symbols, unless there are more than a limit."""
 
     _memo: dict[Hashable, Any]
     _memo_version: int | None = None
@@ -405,18 +405,14 @@ def add_sql_functions(db: apsw.Connection, codec: Codec) -> None:
     # Generated columns may only use functions that are declared innocuous.
     for name, function, arguments in (
         ("content_of", codec.content, 1),
-        ("metadata_of", codec.metadata, -1),  # two in an older schema, now three
+        ("metadata_of", codec.metadata, 3),
     ):
         db.create_scalar_function(
             name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
         )
     db.create_scalar_function("packed_id", packed_id, 1, deterministic=True)
     db.create_scalar_function("contains", contains, 2, deterministic=True)
-    db.create_scalar_function("folded", fold_bytes, 1, deterministic=True)
     db.create_scalar_function("titled", is_titled, 2, deterministic=True)
-    db.create_scalar_function("folded_tags", folded_tags, 1, deterministic=True)
-    db.create_scalar_function("is_human_only", is_human_only, 3, deterministic=True)
-    db.create_scalar_function("tag_names", tag_names, 1, deterministic=True)
 
 
 def title_words(title: str) -> str:
@@ -441,24 +437,7 @@ def contains(*values: Any) -> bool:
     return text is not None and folded_query in comparable(text)
 
 
-def fold_bytes(*values: Any) -> str:
-    """Takes bytes, because text in JSON may contain what Python cannot decode."""
-    return fold(storable(bytes(values[0]).decode("utf-8", "replace")))
-
-
-def folded_tags(*values: Any) -> str | None:
-    return tag_columns(load(values[0]))["tags"]
-
-
-def tag_names(*values: Any) -> str | None:
-    return tag_columns(load(values[0]))["tag_names"]
-
-
 def is_titled(*values: Any) -> bool:
     """Whether a title contains a word or phrase. With a final `*`, the last word is a prefix."""
     title, phrase = values
     return title_pattern(phrase) in title_words(title)
-
-
-def is_human_only(*values: Any) -> bool:
-    return is_human_only_row(*values)

@@ -29,7 +29,7 @@ from recollect.language.queries.query_tree import (
 from recollect.language.text import indexable, tokens
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.encoding import HEADING, INDEXED_TITLE
+from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sqlite.connection import Connection, title_pattern, title_words
 from recollect.store.sqlite.filters import conditions
 from recollect.store.sqlite.scans import KeyRange, ranges_with_keys
@@ -263,19 +263,6 @@ def count_matches(
         if not is_exact:
             return total, False
     return total, True
-
-
-def false_matches(db: Connection, node: Node, keys: Sequence[int]) -> set[int]:
-    """The passages among these that have a title and do not match a query."""
-    rows = db.execute(
-        f"""select p.key, {HEADING}, p.content from json_each(?) k
-        cross join passage p on p.key = k.value
-        cross join document d on d.key = p.document and d.opening = p.key
-        where {HEADING} <> ''""",
-        (json.dumps(keys),),
-    )
-    is_match = matcher(node)
-    return {key for key, title, content in rows if not is_match(word_text(title, content))}
 
 
 def verify(

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 import apsw
 
 from recollect.errors import DamagedLibrary, ReadOnlyLibrary, StorageFull, StoreBusy
-from recollect.language.queries.query_tree import Node, Word, words
+from recollect.language.queries.query_tree import Node, words
 from recollect.model.search import Filter
 from recollect.store.sql import checking, statistics, transfer
 from recollect.store.sql import spaces as space_sql
 from recollect.store.sql.database import TextIndex
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sql.selection import few_documents, resolve_filter
-from recollect.store.sql.store import SqlStore
+from recollect.store.sql.store import SqlStore, reading, searching
 from recollect.store.sqlite import fts, passages, sealing, text_index, verification
 from recollect.store.sqlite.connection import Connection, connect
 from recollect.store.sqlite.database_errors import (
@@ -60,6 +60,7 @@ class SqliteStore(SqlStore[Connection], text=passages):
     def __init__(self, path: Path, read_only: bool = False) -> None:
         """Open a library, and create it if it does not exist. With `read_only`, do neither."""
         self._connections = Connections(path, why_read_only(path, read_only))
+        self._connections.keys_with_symbols = self._keys_with_symbols
         self._index_folder = IndexFolder(self._connections)
         self._purging = Purging(self._connections, self._index_folder.purge)
         if self.read_only:
@@ -167,13 +168,12 @@ class SqliteStore(SqlStore[Connection], text=passages):
 
     # -- text search ---
 
-    def _search(self, work: Callable[[Connection], T]) -> T:
-        def search(db: Connection) -> T:
-            if has_volumes(db):
-                db.keys_with_symbols = self._index_folder.volumes.keys_with_symbols
-            return work(db)
-
-        return super()._search(search)
+    def _keys_with_symbols(
+        self, db: Connection, symbols: Sequence[str], limit: int
+    ) -> list[int] | None:
+        if not has_volumes(db):
+            return None
+        return self._index_folder.volumes.keys_with_symbols(db, symbols, limit)
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         def work(db: Connection) -> list[int]:
@@ -214,8 +214,7 @@ class SqliteStore(SqlStore[Connection], text=passages):
         groups = super()._match_groups
         return db.memoize(("match groups", node, filter), lambda: groups(db, node, filter))
 
-    def title_matches(self, words: Sequence[Word]) -> list[int]:
-        return self._search(lambda db: fts.title_matches(db, words))
+    title_matches = searching(fts.title_matches)
 
     def frequencies(self, nodes: Sequence[Node]) -> tuple[list[int], int]:
         def work(db: Connection) -> tuple[list[int], int]:
@@ -249,10 +248,7 @@ class SqliteStore(SqlStore[Connection], text=passages):
         self._write(request_purge)
         self.purge()
 
-    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-        from recollect.store.sqlite.vector_rows import unembedded
-
-        return self._read(lambda db: unembedded(db, space, limit))
+    unembedded = reading(passages.unembedded)
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
         from recollect.store.sqlite.vector_rows import insert_vectors, pack

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.store.sql import spaces
 from recollect.store.sql.quantisation import Integers, Vector, quantise
 from recollect.store.sqlite.connection import Connection
-from recollect.store.values import Space, Unembedded
+from recollect.store.values import Space
 
 Indexes = NDArray[np.intp]
 """Indexes of some rows."""
@@ -107,15 +106,6 @@ def pack(vectors: Sequence[Vector]) -> list[bytes]:
     rows = np.hstack([scales[:, None].view(np.int8), integers])
     data = rows.tobytes()
     return [data[start : start + rows.shape[1]] for start in range(0, len(data), rows.shape[1])]
-
-
-def unembedded(db: Connection, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-    """See Store.unembedded. To decompress texts here is faster than in an SQL function."""
-    passages, total = spaces.unembedded(db, space, limit, content="p.body")
-    contents = db.codec.contents([passage.content for passage in passages])
-    for passage, content in zip(passages, contents, strict=True):
-        passage.content = content
-    return passages, total
 
 
 def insert_vectors(db: Connection, space: Space, rows: Sequence[tuple[int, bytes]]) -> None:

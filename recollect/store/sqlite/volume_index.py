@@ -19,7 +19,6 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeGuard, TypeVar
@@ -56,7 +55,6 @@ from recollect.store.sqlite.volume import (
 from recollect.store.sqlite.volume_queries import (
     UnsupportedQuery,
     VolumeFilter,
-    has_near,
     supports,
 )
 from recollect.store.sqlite.volume_writer import Row, WriteStopped, clear_unfinished, write_volume
@@ -100,11 +98,9 @@ class VolumeIndex:
     def match(self, db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
         """The keys of the passages that match, best first."""
         volume_filter = _volume_filter(db, filter)
-
-        def search(volume: Volume) -> list[Match]:
-            return best_matches(db, volume, node, volume_filter, limit)
-
-        results, fts_ranges, changed_texts = self._search_volumes(db, node, search)
+        results, fts_ranges, changed_texts = self._search_volumes(
+            db, node, lambda volume: volume.best_matches(node, volume_filter, limit)
+        )
         hits: list[Match] = []
         keys = keys_in_few_documents(db, filter) if fts_ranges else None
         for key_range in reversed(fts_ranges):
@@ -158,39 +154,23 @@ class VolumeIndex:
         Without a filter, hidden passages count too.
         """
         volume_filter = _volume_filter(db, filter or Filter(hidden=True))
-        remaining = limit
-
-        def count(volume: Volume) -> tuple[int, bool]:
-            nonlocal remaining
-            if not has_near(node):
-                return volume.count_matches(node, volume_filter), True
-            # Matches are verified up to the limit, in all volumes together.
-            matches = best_matches(db, volume, node, volume_filter, remaining)
-            is_exact = len(matches) < remaining
-            remaining -= len(matches)
-            return len(matches), is_exact
-
-        counts, fts_ranges, changed_texts = self._search_volumes(db, node, count)
+        results, fts_ranges, changed_texts = self._search_volumes(
+            db, node, lambda volume: volume.count_matches(node, volume_filter)
+        )
         keys = keys_in_few_documents(db, filter) if filter and fts_ranges else None
-        counts += [
+        counts = [
             fts.count_matches(db, node, filter, key_range, limit, keys) for key_range in fts_ranges
         ]
-        total = sum(count for count, _ in counts)
+        total = sum(results) + sum(count for count, _ in counts)
         total += len(passing_texts(db, node, filter, changed_texts))
         return total, all(is_exact for _, is_exact in counts)
 
     def matching_keys(self, db: Connection, node: Node, filter: Filter) -> list[int]:
         """The keys of all passages that match."""
         volume_filter = _volume_filter(db, filter)
-
-        def search(volume: Volume) -> list[int]:
-            keys = volume.matching_keys(node, volume_filter)
-            if not has_near(node):
-                return keys
-            excluded = fts.false_matches(db, node, keys)
-            return [key for key in keys if key not in excluded]
-
-        results, fts_ranges, changed_texts = self._search_volumes(db, node, search)
+        results, fts_ranges, changed_texts = self._search_volumes(
+            db, node, lambda volume: volume.matching_keys(node, volume_filter)
+        )
         keys = [key for result in results for key in result]
         for key_range in fts_ranges:
             keys += fts.all_matches(db, node, filter, key_range)
@@ -449,22 +429,6 @@ class VolumeIndex:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def best_matches(
-    db: Connection, volume: Volume, node: Node, volume_filter: VolumeFilter, limit: int
-) -> list[Match]:
-    """The best matches of a volume, without those that only seem to match."""
-    size = limit
-    while True:
-        matches = volume.best_matches(node, volume_filter, size)
-        is_last = len(matches) < size
-        if has_near(node):
-            excluded = fts.false_matches(db, node, [key for key, _ in matches])
-            matches = [match for match in matches if match[0] not in excluded]
-        if is_last or len(matches) >= limit:
-            return matches[:limit]
-        size *= 2
-
-
 def nested_alternatives(node: Node) -> Iterator[Node]:
     """The parts of an OR, and of those of its parts that are one as well."""
     if isinstance(node, Or):
@@ -499,17 +463,13 @@ def changed_passages(db: Connection) -> tuple[Sequence[int], Mapping[int, str]]:
     """
 
     def read() -> tuple[list[int], dict[int, str]]:
-        sizes = db.rows(
-            "select s.passage, length(p.body) from stale s join passage p on p.key = s.passage"
+        rows = db.rows(
+            """select s.passage, sum(length(p.body)) over (order by length(p.body), s.passage)
+            from stale s join passage p on p.key = s.passage"""
         )
-        sizes.sort(key=itemgetter(1, 0))
-        totals = accumulate(size for _, size in sizes)
-        keys = [
-            key
-            for (key, _), total in zip(sizes, totals, strict=True)
-            if total <= _MAX_CHANGED_BYTES
-        ]
-        rows = db.execute(
+        keys = [key for key, total in rows if total <= _MAX_CHANGED_BYTES]
+        all_keys = sorted(key for key, _ in rows)
+        rows = db.rows(
             f"select p.key, {INDEXED_TITLE}, p.content from json_each(?) k "
             "cross join passage p on p.key = k.value join document d on d.key = p.document",
             (json.dumps(keys),),
@@ -521,7 +481,7 @@ def changed_passages(db: Connection) -> tuple[Sequence[int], Mapping[int, str]]:
             if characters > _MAX_CHANGED_CHARACTERS:
                 break
             texts[key] = fts.word_text(title, content)
-        return sorted(key for key, _ in sizes), texts
+        return all_keys, texts
 
     return db.memoize("changed passages", read)
 

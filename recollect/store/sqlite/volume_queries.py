@@ -97,9 +97,8 @@ class UnsupportedQuery(Exception):
 
 
 def supports(node: Node) -> bool:
-    """Whether volumes answer this query.
+    """Whether volumes answer this query: all but NEAR, which stops at the end of a title.
 
-    They answer as FTS5 does, but NEAR may also match words around the end of a title (`has_near`).
     `tree_query` may still raise UnsupportedQuery for a prefix, because it depends on the volume how
     many words have the prefix.
     """
@@ -107,35 +106,12 @@ def supports(node: Node) -> bool:
         case Word():
             return True
         case Near():
-            return two_words(node) is not None
+            return False
         case Not(part):
-            return supports(part) and not has_near(part)  # it would exclude too much
+            return supports(part)
         case Or(parts) | And(parts):
-            return all(supports(part) for part in parts)
+            return all(map(supports, parts))
     return False
-
-
-def has_near(node: Node) -> bool:
-    """Whether matches have to be verified if they have a title.
-
-    A volume stores the title and the content of a passage one after the other.
-    """
-    match node:
-        case Near():
-            return True
-        case Or(parts) | And(parts):
-            return any(map(has_near, parts))
-    return False
-
-
-def two_words(near: Near) -> tuple[str, str] | None:
-    """The words of a NEAR of two different single words."""
-    texts = [split_words(indexable(part.text)).split() for part in near.parts]
-    if len(texts) != 2 or any(part.prefix for part in near.parts):
-        return None
-    if [len(words) for words in texts] != [1, 1] or texts[0] == texts[1]:
-        return None
-    return texts[0][0], texts[1][0]
 
 
 def tree_query(
@@ -153,15 +129,6 @@ def tree_query(
                 if prefix and words:
                     return prefix_query(words, words_with_prefix, size, scored)
                 return phrase(words)
-            case Near(_, distance):
-                pair = two_words(node)
-                if pair is None:
-                    raise UnsupportedQuery("NEAR of other than two words")
-                # In either order. With slop, Tantivy allows as many words between them.
-                return any_of(
-                    Query.phrase_query(_SCHEMA, "text", list(words), slop=distance)
-                    for words in (pair, pair[::-1])
-                )
             case Not(part):
                 return query(part, scored)
             case Or(parts):
