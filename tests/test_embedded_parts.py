@@ -42,12 +42,6 @@ def test_a_text_is_split_as_a_plain_implementation_does(runs: list[tuple[str, st
     assert split_text(text) == plain_parts(text)
 
 
-def test_a_text_of_a_megabyte_is_split_as_a_plain_implementation_does() -> None:
-    for unit in ("a ", "word", "\u65e5\u672c\u8a9e", " ", "It\u2019s a long way \u2014 really.\n"):
-        text = unit * (1_000_000 // len(unit))
-        assert split_text(text) == plain_parts(text)
-
-
 def test_parts_together_are_the_text() -> None:
     text = "The boats lay in the harbour until the storm had passed. " * 100
     assert "".join(split_text(text)) == text

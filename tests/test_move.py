@@ -12,8 +12,6 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from kills import KILLS, run_and_kill
 from selection import few
 
@@ -23,10 +21,7 @@ from recollect import Document, Filter, Passage
 from recollect.cli import main
 from recollect.errors import InvalidInput, LibraryMoved, NotFound, RecollectError, StoreBusy
 from recollect.language.queries.query import parse
-from recollect.language.queries.query_tokens import ROLES
-from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES
-from recollect.model.kinds import CONVERSATION, NOTE
-from recollect.model.undo import Edit
+from recollect.model.kinds import NOTE
 from recollect.store.base import Store
 from recollect.store.sql import transfer
 from recollect.store.values import Batch
@@ -221,139 +216,6 @@ def test_undoing_an_import_works_the_same_after_a_move(
         assert new.verify().healthy
     old.close()
     new.close()
-
-
-@pytest.mark.parametrize(("here", "there"), DIRECTIONS)
-def test_importing_again_works_the_same_after_a_move(places: Places, here: str, there: str) -> None:
-    source, target = places(here), places(there)
-    old = source.store()
-    fill(old)
-    move(source, target)
-    new = target.store()
-    for store in (old, new):
-        receipt = store.start_import("fourth.zip")
-        assert receipt.id == 4
-        store.save(
-            [
-                conversation("c4", message("s1", "shared"), message("s3", "new"), shared_ids=True),
-                conversation("c1", message("e", "and more", 12)),
-            ],
-            receipt.id,
-        )
-    assert rows(old, receipts=False) == rows(new, receipts=False)
-    old.close()
-    new.close()
-
-
-texts = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(
-    ["\0", "\ud800", "\udfff\0", "plain words"]
-)
-ids = st.sampled_from(["a", "b", "c", "\ud800"])
-times = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1)).map(
-    lambda t: t.replace(tzinfo=UTC)
-)
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**40), 2**40) | texts,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
-    max_leaves=4,
-)
-passages = st.builds(
-    Passage,
-    id=ids,
-    role=st.none() | st.sampled_from(ROLES),
-    content=texts,
-    type=st.sampled_from(PASSAGE_TYPES),
-    author=st.none() | texts,
-    model=st.none() | texts,
-    tool=st.none() | texts,
-    parent=st.none() | ids,
-    created_at=times,
-    updated_at=times,
-    visibility=st.sampled_from(VISIBILITIES),
-    attachments=st.lists(json_values, max_size=1).map(tuple),
-    citations=st.lists(json_values, max_size=1).map(tuple),
-    metadata=st.dictionaries(texts, json_values, max_size=2),
-    position=st.just(0),
-    canonical=st.just(True),
-)
-documents = st.builds(
-    Document,
-    source=st.sampled_from(["one", "one", "two"]),
-    source_id=st.sampled_from(["c1", "c1", "\0"]),  # few, so that imports meet
-    title=texts,
-    kind=st.sampled_from([CONVERSATION, NOTE]),
-    project=texts,
-    created_at=times,
-    updated_at=st.sampled_from([None, NOON, NOON + timedelta(days=1)]),
-    head=st.none() | ids,
-    passages=st.lists(passages, max_size=5).map(tuple),
-    metadata=st.dictionaries(texts, json_values, max_size=2),
-    partial=st.sampled_from([False, False, True]),
-    shared_ids=st.booleans(),
-)
-steps = st.one_of(
-    st.tuples(st.just("import"), st.lists(documents, min_size=1, max_size=3)),
-    st.tuples(st.just("import"), st.lists(documents, min_size=1, max_size=3)),
-    st.tuples(st.just("save"), st.lists(documents, min_size=1, max_size=2)),
-    st.tuples(st.just("undo"), st.integers(1, 4)),
-    st.tuples(st.just("delete"), st.integers(0, 3)),
-    st.tuples(st.just("append"), st.tuples(st.integers(0, 3), passages)),
-    st.tuples(st.just("retitle"), st.tuples(st.integers(0, 3), texts)),
-)
-
-
-def apply(store: Store, what: str, value: Any) -> None:
-    """Apply one step to a library; skip a step that is not possible."""
-    there = [d.id for d in store.iter_documents(Filter())]
-    match what, value:
-        case "import", _:
-            receipt = store.start_import("an import")
-            store.save(value, receipt.id)
-            receipt.finished_at = NOON
-            store.update_receipt(receipt)
-        case "save", _:
-            store.save(value)
-        case "undo", _ if any(r.id == value and r.undone_at is None for r in store.receipts()):
-            store.undo_import(value)
-        case "delete", _ if value < len(there):
-            store.delete(there[value])
-        case "append", (number, passage) if number < len(there):
-            # A passage with an id that exists is refused, which other tests cover.
-            if passage.id not in {p.id for p in store.document(there[number]).passages}:
-                store.append(
-                    there[number],
-                    passage._replace(parent=None, created_at=passage.created_at or NOON),
-                )
-        case "retitle", (number, title) if number < len(there):
-            store.edit(there[number], Edit(title=title))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(("here", "there"), TO_POSTGRES_AND_BACK)
-@settings(max_examples=max(4, settings.default.max_examples // 2))
-@given(data=st.data())
-def test_any_library_is_identical_after_a_move_there_and_back(
-    places: Places, here: str, there: str, data: st.DataObject
-) -> None:
-    source, target, back = places(here), places(there), places(here)
-    old = source.store()
-    for what, value in data.draw(st.lists(steps, max_size=6)):
-        apply(old, what, value)
-    move(source, target)
-    new = target.store()
-    assert is_same(old, new)
-    move(target, back)
-    again = back.store()
-    assert is_same(old, again)
-    for receipt in data.draw(
-        st.permutations([r.id for r in old.receipts() if r.undone_at is None])
-    ):
-        for store in (old, new, again):
-            store.undo_import(receipt)
-    assert rows(old, receipts=False) == rows(new, receipts=False) == rows(again, receipts=False)
-    assert new.verify().healthy
-    for store in (old, new, again):
-        store.close()
 
 
 def test_every_column_that_is_not_derived_is_copied(places: Places) -> None:
@@ -708,40 +570,6 @@ def home(tmp_path: Path) -> str:
             "c1", messages=[{"role": "user", "content": "Where is the valve?"}]
         )
     return str(tmp_path / "home")
-
-
-@pytest.mark.full
-def test_the_command_moves_there_and_back(
-    run: Any, database: str, tmp_path: Path, user: str
-) -> None:
-    here, back = str(tmp_path / "here"), str(tmp_path / "back")
-    examples = Path(__file__).parents[1] / "examples"
-    run(
-        "import",
-        *(str(p) for p in examples.iterdir() if p.is_dir()),
-        "--home",
-        here,
-        "--user",
-        user,
-    )
-    export = run("export", "--home", here, "--user", user)
-    output = run("move", here, database, "--user", user)
-    assert "identical" in output and "1 import:" in output and "--remove" in output
-    assert "other documents" in output and "messages and passages" in output
-    assert run("export", "--home", database, "--user", user) == export
-    moved = json.loads(
-        run("move", database, back, "--user", user, "--to-user", "ann", "--remove", "--json")
-    )
-    assert (moved["removed"], moved["copied"], moved["to_user"], moved["imports"]) == (
-        True,
-        True,
-        "ann",
-        1,
-    )
-    assert run("export", "--home", back, "--user", "ann") == export
-    assert "no library" in run("stats", "--home", database, "--user", user, fails=True)
-    run("import", "--undo", "1", "--home", back, "--user", "ann")
-    assert json.loads(run("stats", "--home", back, "--user", "ann", "--json"))["messages"] == 0
 
 
 def test_a_move_indexes_the_target_unless_disabled(

@@ -292,14 +292,6 @@ def test_no_file_contains_observations_of_a_deleted_conversation(
     assert not files_with(home, CANARY.encode(), *bodies)
 
 
-def test_no_file_contains_an_observation_that_was_forgotten(observed: Observed, home: Path) -> None:
-    library, id_, bodies = observed
-    library.memory.forget([id_], confirm=True)
-    assert library.purge_status().state == "done"
-    library.close()
-    assert not files_with(home, *bodies)
-
-
 def test_no_file_contains_a_session_that_was_ended(tmp_path: Path) -> None:
     with closing(keys(tmp_path)) as store:
         _, key = new_key(store, "ann", "laptop")
@@ -365,17 +357,6 @@ def test_the_background_thread_finishes_a_purge_when_the_reader_is_gone(
         assert not subprocess.run(command, check=False, capture_output=True).stdout
 
 
-def test_a_pending_purge_is_remembered_when_the_process_ends(home: Path, file: Path) -> None:
-    with foreign_reader(file):
-        with recollect.open(home) as library:
-            library.delete_conversation("trip")
-        with recollect.open(home) as library:
-            assert library.purge_status().state == "pending"
-            assert "another program" in library.purge_status().reason
-    with recollect.open(home) as library:
-        assert library.purge_status().state == "done"
-
-
 def test_a_purge_is_pending_while_another_process_writes_vectors(
     trip: recollect.Library, file: Path
 ) -> None:
@@ -395,18 +376,6 @@ def test_commands_say_that_a_purge_is_pending(run: Any, place: str) -> None:
         assert "pending: another program" in run("doctor")
         assert json.loads(run("stats", "--json"))["purge"] == "pending"
     assert json.loads(run("stats", "--json"))["purge"] == "done"
-
-
-@SQLITE
-def test_forgetting_says_that_a_purge_is_pending(run: Any, place: str) -> None:
-    with recollect.open(place) as library:
-        for name in ("a", "b"):
-            messages = [{"role": "user", "content": f"{CANARY} {name}"}]
-            library.add_conversation(name, messages=messages)
-    with foreign_reader(library_file(Path(place), "default")):
-        assert json.loads(run("forget", "a", "--json"))["purge"] is None
-        assert json.loads(run("forget", "a", "--yes", "--json"))["purge"] == "pending"
-    assert json.loads(run("forget", "b", "--yes", "--json"))["purge"] == "done"
 
 
 # -- receipts ---

@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import apsw
 import psycopg
 import pytest
 
@@ -87,17 +86,6 @@ def test_a_lost_message_stays_reported_after_a_repair(doctor: Doctor, home: str,
     assert doctor("--repair")["missing"] == report["missing"]
 
 
-def test_a_lost_conversation_stays_reported_after_a_repair(
-    doctor: Doctor, home: str, user: str
-) -> None:
-    change(home, user, "delete from passage where id like 'second%'")
-    change(home, user, "delete from document where id = 'second'")
-    lost = "messages that were indexed, but are not in the library: 3"
-    assert lost in doctor()["missing"]
-    assert lost in doctor("--repair")["missing"]
-    assert lost in doctor()["missing"]
-
-
 def test_deleting_a_message_does_not_hide_a_lost_one(doctor: Doctor, home: str, user: str) -> None:
     change(home, user, "delete from passage where id = 'first1'")
     with recollect.open(home, user, background=False) as library:
@@ -156,16 +144,6 @@ def test_damaged_api_keys_are_reported(
     report = json.loads(capsys.readouterr().out)
     assert problem in report["keys"][0]
     assert (Path(home) / "keys.db").read_bytes() == content
-
-
-@pytest.mark.parametrize("home", ["sqlite"], indirect=True)
-def test_api_keys_without_their_table_are_reported(
-    library: Library, home: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with closing(apsw.Connection(f"{home}/keys.db")) as db:
-        db.execute("create table other (x)")
-    assert main(["doctor", "--home", home, "--json"]) == 1
-    assert "api_key" in json.loads(capsys.readouterr().out)["keys"][0]
 
 
 @pytest.mark.parametrize("home", ["sqlite"], indirect=True)

@@ -56,15 +56,6 @@ def contents(store: SqliteStore) -> dict[str, list[tuple[Any, ...]]]:
     return store._read(read)
 
 
-def test_the_vocabulary_has_the_words_of_every_append_also_after_some_were_removed(
-    store: SqliteStore,
-) -> None:
-    store.append("c", Passage("m1", "user", "a heron and a bittern"))
-    with closing(SqliteStore(store.path)) as other:
-        other.delete("c", "m1")
-    store.append("c", Passage("m2", "user", "a heron again"))
-    assert store.known_words(["heron", "bittern", "again"]) == {"heron", "again"}
-    assert store.verify().healthy
 
 
 def test_an_append_at_an_outdated_position_changes_nothing(store: SqliteStore) -> None:

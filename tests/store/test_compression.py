@@ -57,65 +57,21 @@ def test_messages_are_stored_compressed_and_read_verbatim(store: SqliteStore, pa
     assert LONG.encode() not in path.read_bytes()
 
 
-def test_a_short_message_without_metadata_is_stored_as_text(store: SqliteStore, path: Path) -> None:
-    store.save([Document("test", "c1", passages=(Passage("m0", "user", "yes"),))])
-    assert stored_types(path) == ["text"]
-    assert contents(store) == ["yes"]
 
 
-def test_a_long_message_without_metadata_is_compressed(store: SqliteStore, path: Path) -> None:
-    store.save([Document("test", "c1", passages=(Passage("m0", "user", LONG),))])
-    assert stored_types(path) == ["blob"]
-    assert contents(store) == [LONG]
-    assert not store.document("c1").passages[0].metadata
 
 
-def stored_parents(path: Path) -> list[str | bytes | None]:
-    db = connect(path)
-    rows = db.rows("select parent_id from passage order by key")
-    db.close()
-    return [parent for (parent,) in rows]
 
 
 UUIDS = [f"5c0ffee{n}-0000-4000-8000-00000000000{n}" for n in range(3)]
 
 
-def replies() -> Document:
-    """A conversation of three messages whose metadata repeats their parents."""
-    passages = tuple(
-        Passage(id, "user", f"{LONG} {n}", parent=parent, metadata={"parent": parent, "id": id})
-        for n, (id, parent) in enumerate(zip(UUIDS, [None, *UUIDS], strict=False))
-    )
-    return arrange(Document("test", "c1", passages=passages))
 
 
-def test_parents_that_are_uuids_take_16_bytes_and_are_read_verbatim(
-    store: SqliteStore, path: Path
-) -> None:
-    store.save([replies()])
-    assert stored_parents(path) == [None, *(UUID(id).bytes for id in UUIDS[:2])]
-    assert store.document("c1").passages == replies().passages
-    with pytest.raises(Conflict, match="has replies"):
-        store.delete("c1", UUIDS[1])
-    store.append("c1", Passage("new", "user", LONG, parent=UUIDS[2], metadata={"n": UUIDS[2]}))
-    assert store.document("c1").passages[-1].parent == UUIDS[2]
-    assert store.document("c1").passages[-1].metadata == {"n": UUIDS[2]}
-    store.save([replies()])
-    assert store.document("c1").passages[:3] == replies().passages
 
 
-def test_a_changed_message_is_compressed_again(store: SqliteStore, path: Path) -> None:
-    store.save([conversation(LONG)])
-    store.save([conversation(LONG.upper())])
-    assert stored_types(path) == ["blob"]
-    assert contents(store) == [LONG.upper()]
-    assert store.count(parse("castle"), Filter())[0] == 1
 
 
-def test_compressed_messages_are_found_by_substring(store: SqliteStore) -> None:
-    store.save([conversation(LONG, "nothing of that kind, but long enough to be compressed")])
-    assert [hit.id for hit in store.newest(Filter(), 9, text="=>")[0]] == []
-    assert [hit.id for hit in store.newest(Filter(), 9, text="quare every")[0]] == ["m0"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -52,35 +52,10 @@ def test_undoing_the_import_of_a_fork_keeps_the_original(store: Store) -> None:
     assert stored_ids(store) == {}
 
 
-def test_an_import_with_a_fork_and_its_original_is_undone_completely(store: Store) -> None:
-    first = run_import(store, session("c1", "a", "b"))
-    both = run_import(store, session("c2", "a", "b", "x"), session("c1", "a", "b", "c"))
-    assert stored_ids(store) == {"c1": ["a", "b", "c"], "c2": ["x"]}
-    again = run_import(store, session("c1", "a", "b", "c"), session("c2", "a", "b", "x"))
-    store.undo_import(again)
-    store.undo_import(both)
-    assert stored_ids(store) == {"c1": ["a", "b"]}
-    store.undo_import(first)
-    assert stored_ids(store) == {}
 
 
-def test_the_title_of_the_original_is_restored_although_a_fork_was_imported_later(
-    store: Store,
-) -> None:
-    run_import(store, session("c1", "a", "b", title="Old"))
-    newer = run_import(store, session("c1", "a", "b", title="New"))
-    fork = run_import(store, session("c2", "a", "b", "x"))
-    store.undo_import(fork)
-    store.undo_import(newer)
-    assert store.summary("c1").title == "Old"
 
 
-def test_a_message_is_deleted_although_a_fork_repeats_it(store: Store) -> None:
-    run_import(store, session("c1", "a", "b"))
-    run_import(store, session("c2", "a", "b", "x"))
-    store.delete("c1", "b")
-    store.delete("c1")
-    assert stored_ids(store) == {"c2": ["x"]}
 
 
 def test_an_original_that_is_imported_after_its_fork_leaves_no_empty_conversation(

@@ -9,18 +9,13 @@ from typing import Any
 
 import pytest
 
-from recollect import Document, Filter, Passage
-from recollect.language.queries.query import parse_query
+from recollect import Document, Passage
 from recollect.model.audience import is_human_only
-from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
 from recollect.store.sqlite import SqliteStore
-from recollect.store.values import Candidate
-from recollect.store.views import StoreView
 
 pytestmark = pytest.mark.every_store
 
-ALL = Filter(hidden=True)
 SECRET = {"human_only": True}
 LABELS: list[dict[str, Any]] = [
     {},
@@ -36,20 +31,6 @@ LABELS: list[dict[str, Any]] = [
     {"_audience": ["Human", "humans"]},
     {"visi bility": "human\tonly"},
 ]
-
-
-class CountingStore(StoreView):
-    """Counts the messages that are read."""
-
-    messages = 0
-
-    def passages_by_key(self, keys: Sequence[int]) -> dict[int, tuple[str, Passage]]:
-        self.messages += len(keys)
-        return super().passages_by_key(keys)
-
-    def candidates(self, keys: Sequence[int], filter: Filter) -> list[Candidate]:
-        self.messages += len(keys)
-        return super().candidates(keys, filter)
 
 
 def human_only_ids(store: Store) -> set[str]:
@@ -85,15 +66,6 @@ def test_the_store_agrees_with_the_rule(store: Store) -> None:
     assert store.human_only([key]) == {}
 
 
-def test_the_store_agrees_with_the_rule_about_names_that_it_knows(store: Store) -> None:
-    passages = labelled_passages()
-    store.save([conversation("c1", passages)])
-    first_keys = set(store.human_only())
-    store.save([conversation("c2", passages)])
-    assert human_only_ids(store) == {p.id for p in passages if is_human_only(p)}
-    assert len(set(store.human_only()) - first_keys) == len(first_keys)
-
-
 def test_every_way_of_writing_keeps_the_labels(store: Store) -> None:
     store.save([conversation("c1", [Passage("a", "user", "zebra")])])
     assert human_only_ids(store) == set()
@@ -123,20 +95,3 @@ def test_a_moved_library_has_the_labels(store: Store, tmp_path: Path) -> None:
         assert human_only_ids(copy) == human_only_ids(store)
     finally:
         copy.close()
-
-
-@pytest.mark.parametrize("hidden", [0, 3])
-def test_counting_for_an_agent_reads_no_messages(store: Store, hidden: int) -> None:
-    passages = [Passage(f"a{n}", "user", "zebra") for n in range(20)]
-    passages += [Passage(f"h{n}", "user", "zebra", metadata=SECRET) for n in range(hidden)]
-    store.save([conversation("c1", passages), conversation("c2", passages[:20])])
-    counting = CountingStore(store)
-    agent = AudienceStore(counting)
-    node = parse_query("zebra").node
-    assert node is not None
-    assert agent.count(node, ALL) == (40, True)
-    assert agent.count(node, Filter(conversations=("c1",))) == (20, True)
-    assert agent.count(node, Filter(conversations=("c2",))) == (20, True)
-    assert len(agent.match(node, ALL, 100)) == 40
-    assert agent.frequencies([node])[0] == [40]
-    assert counting.messages == 0

@@ -91,29 +91,6 @@ def test_others_can_write_while_a_commit_waits_for_the_disk(
     assert writer.error is None
 
 
-def test_those_who_wait_for_the_disk_share_a_flush(
-    store: SqliteStore, flush_with: Callable[[Flush], None]
-) -> None:
-    disk = Disk()
-    flush_with(disk.flush)
-    log = store._connections._log
-    assert log is not None
-    commits = log._commits
-    writers = [Writer(store, "m1")]
-    assert disk.is_flushing.wait(60)
-    for id in ("m2", "m3", "m4"):
-        writers.append(Writer(store, id))
-        writers[-1].wait_for_commit()
-    # The last one is visible before it is counted, and then it would not be in the second flush.
-    while log._commits < commits + len(writers):
-        pass
-    disk.may_continue.set()
-    for writer in writers:
-        writer.join()
-        assert writer.error is None
-    assert disk.flushes == 2
-
-
 def test_a_message_that_another_process_has_stored_is_flushed_before_it_is_acknowledged(
     store: SqliteStore, flush_with: Callable[[Flush], None]
 ) -> None:
@@ -123,25 +100,6 @@ def test_a_message_that_another_process_has_stored_is_flushed_before_it_is_ackno
         flush_with(flushes.append)
         append(store, "m1")  # changes nothing
     assert len(flushes) == 1
-
-
-def test_closing_flushes_for_those_who_wait(
-    store: SqliteStore, flush_with: Callable[[Flush], None]
-) -> None:
-    disk = Disk()
-    flush_with(disk.flush)
-    first = Writer(store, "m1")
-    assert disk.is_flushing.wait(60)
-    second = Writer(store, "m2")
-    second.wait_for_commit()
-    closing_thread = threading.Thread(target=store.close)
-    closing_thread.start()
-    disk.may_continue.set()
-    for thread in (first, second, closing_thread):
-        thread.join()
-    assert first.error is None
-    assert second.error is None
-    assert disk.flushes == 2
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
-import pytest
 from messages import NOON, conversation, message
 
 from recollect import Filter
 from recollect.language.queries.query import parse
 from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
-from recollect.store.sqlite import SqliteStore
 from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup, Profile
 
 MONTH = f"{NOON:%Y-%m}"
@@ -72,21 +69,6 @@ def test_filters_apply_to_groups_also_by_model(store: Store) -> None:
     assert store.count(tram, Filter.of(not_sources="test")) == (0, True)
 
 
-def test_many_documents_are_grouped_like_few(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(store)
-    store.save(
-        [
-            conversation(message("x", content="No match", model="o5"), id=f"other-{n}")
-            for n in range(3)
-        ]
-    )
-    few = store.match_groups(parse("tram"), Filter())
-    monkeypatch.setattr("recollect.store.sql.matches._MAX_LOOKUPS", 0)
-    many = store.match_groups(parse("tram"), Filter())
-    assert sorted(many.passages, key=str) == sorted(few.passages, key=str)
-    assert sorted(many.documents, key=str) == sorted(few.documents, key=str)
-
-
 def test_months_of_all_times_are_counted(store: Store) -> None:
     times = {
         "0001-01": datetime(1, 1, 1, tzinfo=UTC),
@@ -110,20 +92,6 @@ def test_months_of_all_times_are_counted(store: Store) -> None:
     (group,) = store.match_groups(parse("tram"), Filter()).passages
     assert group.matches == 7
     assert group.months == {month: 1 for month in times if month}
-
-
-def test_matches_are_grouped_once_until_anybody_writes(
-    sqlite_store: SqliteStore, path: Path
-) -> None:
-    fill(sqlite_store)
-    tram = parse("tram")
-    groups = sqlite_store.match_groups(tram, Filter())
-    assert sqlite_store.match_groups(tram, Filter()) is groups
-    assert matches(sqlite_store.match_groups(tram, Filter(roles=("user",)))) == 2
-    other_store = SqliteStore(path)
-    other_store.append("c2", message("new", content="The next tram", role="user"))
-    other_store.close()
-    assert matches(sqlite_store.match_groups(tram, Filter())) == matches(groups) + 1
 
 
 def test_an_agent_counts_only_what_it_may_see(store: Store) -> None:

@@ -11,7 +11,6 @@ from random_libraries import random_documents, random_filter, random_tree
 
 from recollect import Filter
 from recollect.language.queries.query import parse
-from recollect.language.text import micros
 from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
 from recollect.store.sqlite import sealing
@@ -88,12 +87,3 @@ def test_matches_with_times_are_those_of_a_search(
         assert store.newest(filter, 3, 0)[1] == len(store.match_times(None, filter).keys)
         sizes.append(len(keys))
     assert sum(size > 0 for size in sizes) > 20
-
-
-def test_the_same_values_are_made_of_change_times() -> None:
-    matches = TimedMatches.of([(5, "x", NOON), (3, "y", None), (9, "x", None)])
-    assert matches.keys.tolist() == [5, 3, 9]
-    assert matches.documents.tolist() == [0, 1, 0]
-    assert matches.times.tolist() == [micros(NOON), NO_TIME, NO_TIME]
-    assert matches.without([3, 4]).documents.tolist() == [0, 0]
-    assert not len(TimedMatches.of([]).keys)

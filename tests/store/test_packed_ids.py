@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -10,16 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from messages import conversation, message
 
-from recollect import Filter, Passage
+from recollect import Passage
 from recollect.errors import AmbiguousId, Conflict, NotFound
 from recollect.store.abbreviations import AbbreviatedStore
 from recollect.store.sqlite import SqliteStore
 from recollect.store.sqlite.compression import (
     pack_id,
-    ranges_of_ids,
     unpack_ids,
 )
-from recollect.store.sqlite.connection import connect
 
 UUIDS = [f"5c0ffee{n}-0000-4000-8000-00000000000{n}" for n in range(4)]
 OTHERS = [
@@ -40,13 +37,6 @@ OTHERS = [
 @pytest.fixture
 def store(sqlite_store: SqliteStore) -> SqliteStore:
     return sqlite_store
-
-
-def stored_ids(path: Path) -> list[str | bytes]:
-    db = connect(path)
-    rows = db.rows("select packed_id from passage order by key")
-    db.close()
-    return [id_ for (id_,) in rows]
 
 
 # -- packing ---
@@ -72,47 +62,7 @@ def test_every_id_is_the_same_after_it_was_packed(id: str) -> None:
         assert str(UUID(bytes=packed)) == id
 
 
-@given(st.uuids().map(str), st.integers(0, 40), st.uuids().map(str) | st.text())
-def test_the_ids_with_a_prefix_are_in_its_ranges(id: str, length: int, other: str) -> None:
-    prefix = id[:length]
-    for candidate in (id, other):
-        for stored in (candidate, pack_id(candidate)):
-            is_inside = any(
-                type(first) is type(stored) and first <= stored <= last  # type: ignore[operator]
-                for first, last in ranges_of_ids(prefix)
-            )
-            assert is_inside is candidate.startswith(prefix)
-
-
 # -- new messages ---
-
-
-def test_ids_that_are_uuids_take_16_bytes_and_are_read_verbatim(
-    store: SqliteStore, path: Path
-) -> None:
-    ids = [*UUIDS[:2], *OTHERS]
-    store.save([conversation(*map(message, ids))])
-    store.append("c1", Passage(UUIDS[2], "user", "appended"))
-    store.extend("c1", [Passage(UUIDS[3], "user", "extended")])
-    ids += UUIDS[2:]
-    assert [id_ for id_ in stored_ids(path) if isinstance(id_, bytes)] == [
-        UUID(id_).bytes for id_ in UUIDS
-    ]
-    document = store.document("c1")
-    assert [passage.id for passage in document.passages] == ids
-    assert document.head == UUIDS[3]
-    assert [position.id for position in store.positions("c1")] == ids
-    assert {position.id for position in store.positions("c1")} >= set(ids)
-    keys = [store.passage_key("c1", id_) for id_ in ids]
-    assert [hit.id for hit in store.candidates(keys, Filter())] == ids
-    assert store.verify().healthy
-
-
-def test_a_changed_message_keeps_its_packed_id(store: SqliteStore, path: Path) -> None:
-    store.save([conversation(message(UUIDS[0], "before"))])
-    store.save([conversation(message(UUIDS[0], "after"))])
-    assert stored_ids(path) == [UUID(UUIDS[0]).bytes]
-    assert [passage.content for passage in store.document("c1").passages] == ["after"]
 
 
 # -- looking up ---

@@ -22,19 +22,8 @@ from recollect.store.base import Store
 # -- reading ---
 
 
-def test_a_header_is_the_document_without_its_passages(store: Store) -> None:
-    store.save([conversation(message("a"), message("b"), metadata={"k": 1})])
-    assert header(store, "c1") == replace(store.document("c1"), passages=())
-    with pytest.raises(NotFound):
-        header(store, "nowhere")
 
 
-def test_a_summary_equals_the_entry_in_the_list(store: Store) -> None:
-    store.save([conversation(message("a")), conversation(message("b"), id="c2")])
-    assert store.summary("c1") in store.summaries(Filter(), "", 10, 0)[0]
-    assert store.summary("c1").id == "c1"
-    with pytest.raises(NotFound):
-        store.summary("nowhere")
 
 
 def test_a_document_is_found_by_source_and_source_id(store: Store) -> None:
@@ -114,14 +103,6 @@ def test_several_documents_are_read_at_once_and_missing_ids_are_skipped(store: S
     assert store.documents([]) == {}
 
 
-def test_summaries_of_named_documents_are_in_the_order_of_the_list(store: Store) -> None:
-    for number in range(4):
-        store.save([conversation(message("a", minutes=number), id=f"c{number}")])
-    named = Filter(conversations=("c0", "c3", "ghost", "c1"))
-    summaries, total = store.summaries(named, "", 10, 0)
-    assert ([summary.id for summary in summaries], total) == (["c3", "c1", "c0"], 3)
-    assert store.summaries(named, "", 1, 0) == (summaries[:1], 3)
-    assert store.summaries(named, "", 10, 1) == (summaries[1:], 3)
 
 
 def test_a_page_of_passages_starts_at_a_position_and_has_a_total(store: Store) -> None:
@@ -134,11 +115,6 @@ def test_a_page_of_passages_starts_at_a_position_and_has_a_total(store: Store) -
         store.passage_page("nowhere", 0, 1)
 
 
-def test_authors_are_listed_unless_they_are_too_many(store: Store) -> None:
-    messages = [message(f"m{n}", author=author) for n, author in enumerate(["Kofi", "Ada", None])]
-    store.save([conversation(*messages), conversation(message("m", author="Kofi"), id="c2")])
-    assert sorted(store.authors(2)) == ["Ada", "Kofi"]
-    assert store.authors(1) == []
 
 
 def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(store: Store) -> None:
@@ -160,40 +136,10 @@ def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(stor
     assert title_matches(Word("hello")) == set()
 
 
-TITLES = [
-    "Kite flying",
-    "A kite",
-    "KITES, and kite-flying",
-    "Un café crème",
-    "the robot🤖plan",
-    "snake_case names",
-    "汉字 and kites",
-    "Straße",
-    "",
-]
 WORDS = ["kite", "kit", "flying kite", "kite flying", "cafe", "café", "plan", "robot", "case"]
 WORDS += ["汉", "字", "strasse", "and", "n", "…", "_", ""]
 
 
-def test_titles_are_searched_by_the_rule_of_filters(store: Store) -> None:
-    store.save(
-        [
-            conversation(message("a"), message("b"), id=f"c{n}", title=title)
-            for n, title in enumerate(TITLES)
-        ]
-    )
-    for text in WORDS:
-        for prefix in (False, True):
-            pattern = text + "*" * prefix
-            openings = [
-                store.positions(summary.id)[0].key
-                for summary in store.summaries(Filter(titles=(pattern,)), "", 100, 0)[0]
-            ]
-            assert sorted(store.title_matches([Word(text, prefix)])) == sorted(openings), pattern
-    keys = store.title_matches([Word("kite"), Word("cafe")])
-    assert store.title_matches([Word("kite")]) == keys[:-1]
-    many = [Word(f"word{n}") for n in range(1_200)]
-    assert store.title_matches([*many, Word("kite"), Word("cafe")]) == keys
 
 
 # -- lists that depend on messages ---
@@ -246,35 +192,8 @@ def test_an_update_changes_only_the_given_fields(store: Store) -> None:
         store.edit("nowhere", Edit(title="x"))
 
 
-def test_tags_survive_later_imports_without_tags(store: Store) -> None:
-    store.save([conversation(message("a"), metadata={"k": 1})])
-    store.edit("c1", Edit(metadata={"tags": ["mine"]}))
-    later = datetime.now(UTC) + timedelta(days=1)
-    store.save([conversation(message("a"), message("b"), metadata={"k": 2}, updated_at=later)])
-    assert without_edited_fields(header(store, "c1").metadata) == {
-        "k": 2,
-        "tags": ["mine"],
-    }
-    store.save(
-        [
-            conversation(
-                message("a"), metadata={"tags": ["theirs"]}, updated_at=later + timedelta(days=1)
-            )
-        ]
-    )
-    assert without_edited_fields(header(store, "c1").metadata) == {"tags": ["mine", "theirs"]}
 
 
-def test_appending_returns_the_position(store: Store) -> None:
-    store.save([conversation(message("a"))])
-    first, again = (
-        store.append("c1", message("b", minutes=1)),
-        store.append("c1", message("b", minutes=1)),
-    )
-    assert (first.position, bool(first)) == (1, True)
-    assert (again.position, bool(again)) == (1, False)
-    with pytest.raises(Conflict):
-        store.append("c1", message("b", "something else", minutes=1))
 
 
 def test_extending_adds_missing_messages_which_can_be_looked_up(store: Store) -> None:
@@ -309,26 +228,6 @@ def test_extending_adds_missing_messages_which_can_be_looked_up(store: Store) ->
         store.extend("nowhere", [message("x")])
 
 
-def test_messages_added_together_are_stored_like_those_added_one_by_one(store: Store) -> None:
-    for id_ in ("c1", "c2"):
-        store.save([replace(conversation(id=id_), title="Trip", passages=())])
-    messages = [
-        message("a", "one", minutes=5),
-        message("b", "two", minutes=2),
-        message("c", "three", parent="a", minutes=9),
-        message("d", "four", minutes=7),
-        message("e", "five", parent="b"),
-        message("f", "six", parent="e", minutes=8),
-    ]
-    assert store.extend("c1", [*messages, messages[0]]) == len(messages)
-    for each in messages:
-        store.append("c2", each)
-    together, one_by_one = store.document("c1"), store.document("c2")
-    assert together.passages == one_by_one.passages
-    assert [p.id for p in together.passages if p.canonical] == ["a", "b", "e", "f"]
-    for name in ("head", "created_at", "updated_at"):
-        assert getattr(together, name) == getattr(one_by_one, name)
-    assert len(store.match(parse("trip"), Filter(), 10)) == 2, "the title is indexed once for each"
 
 
 def test_messages_are_added_together_or_not_at_all(store: Store) -> None:
@@ -338,45 +237,13 @@ def test_messages_are_added_together_or_not_at_all(store: Store) -> None:
     assert store.document("c1").passages == ()
 
 
-def test_a_popped_document_is_gone_and_can_be_saved_again(store: Store) -> None:
-    document = conversation(
-        message("a", "walrus"),
-        message("b"),
-        message("c", minutes=2, parent="a"),
-        metadata={"tags": ["x"]},
-    )
-    store.save([document])
-    before = store.document("c1")
-    assert store.delete("c1") == before
-    assert store.match(parse("walrus"), Filter(), 10) == []
-    with pytest.raises(NotFound):
-        store.delete("c1")
-    store.save([before], index_ids=True)
-    assert store.document("c1") == before
-    assert store.documents_containing("test", ["b"]) == [("c1", "b")]
 
 
 # -- counting ---
 
 
-def test_tags_are_counted_as_they_are_written(store: Store) -> None:
-    store.save([conversation(message("a"), metadata={"tags": ["Mine", 0, "b"]})])
-    store.save([conversation(message("a"), id="c2", metadata={"tags": "Mine"})])
-    store.save([conversation(message("a"), id="c3", metadata={"tags": [""]})])
-    assert store.facet_names("tags") == [("Mine", 2), ("b", 1)]
 
 
-def test_facets_count_documents(store: Store) -> None:
-    store.save(
-        [
-            conversation(message("a"), project="work", metadata={"tags": ["x", "y"]}),
-            conversation(message("a"), id="c2", metadata={"tags": "x"}),
-            conversation(message("a"), id="c3", metadata={"other": "tags"}),
-        ]
-    )
-    assert store.facet_names("projects") == [("default", 2), ("work", 1)]
-    assert store.facet_names("sources") == [("test", 3)]
-    assert store.facet_names("tags") == [("x", 2), ("y", 1)]
 
 
 def test_all_names_are_searched_and_the_most_frequent_are_listed(store: Store) -> None:
@@ -444,16 +311,3 @@ def test_the_version_changes_with_every_write_of_any_process(
     assert store.version() == versions[-1]
 
 
-def test_long_names_in_any_alphabet_are_distinguished(store: Store) -> None:
-    long = "日本語" * 300
-    store.save(
-        [
-            Document(
-                f"{long}{o}", f"{long}{n}", "T", passages=(message(f"{long}{n}"),), updated_at=NOON
-            )
-            for o in "ab"
-            for n in "cd"
-        ]
-    )
-    assert store.summaries(Filter(), "", 10, 0)[1] == 4
-    assert store.find_id(f"{long}a", f"{long}c") != store.find_id(f"{long}b", f"{long}c")

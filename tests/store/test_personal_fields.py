@@ -56,13 +56,6 @@ def test_an_import_keeps_a_title_that_a_person_set(store: Store, kind: str) -> N
     assert store.document("c1").updated_at == LATER
 
 
-def test_an_import_keeps_a_project_that_a_person_set(store: Store) -> None:
-    run_import(store, version(0, "Standup", project="inbox"))
-    store.edit("c1", Edit(project="work"))
-    run_import(store, version(1, "Daily", project="inbox", updated_at=LATER))
-    assert (store.summary("c1").project, title(store)) == ("work", "Daily")
-
-
 @KINDS
 def test_an_import_adds_its_tags_to_those_that_a_person_set(store: Store, kind: str) -> None:
     run_import(store, version(0, "Standup", kind, metadata={"tags": ["a"]}))
@@ -120,14 +113,6 @@ def test_a_title_whose_change_was_undone_belongs_to_the_source_again(store: Stor
     assert title(store) == "Daily"
 
 
-def test_a_newer_edit_in_another_library_replaces_the_title(store: Store) -> None:
-    run_import(store, version(0, "Standup"))
-    rename(store, "Ship date")
-    metadata = {"edited_fields": ["title"]}
-    run_import(store, version(1, "Release", metadata=metadata, updated_at=LATER))
-    assert title(store) == "Release"
-
-
 # -- undoing imports ---
 
 
@@ -155,18 +140,6 @@ def test_undoing_an_import_restores_a_title_that_was_not_edited(store: Store, ki
     assert (title(store), tags(store)) == ("Standup", ["mine"])
     run_import(store, version(1, "Daily", kind))  # again: it is not older than the stored one
     assert (title(store), tags(store)) == ("Daily", ["mine"])
-
-
-def test_undoing_imports_keeps_an_edit_between_them(store: Store) -> None:
-    run_import(store, version(0, "Standup", metadata={"model": "x"}))
-    earlier = run_import(store, version(1, "Daily", metadata={"model": "y"}))
-    rename(store, "Ship date")
-    later = run_import(store, version(2, "Weekly", metadata={"model": "z"}, updated_at=LATER))
-    store.undo_import(later)
-    assert store.document("c1").metadata["model"] == "y"
-    store.undo_import(earlier)
-    document = store.document("c1")
-    assert (document.title, document.metadata["model"]) == ("Ship date", "x")
 
 
 def test_undoing_an_import_that_has_a_conversation_twice_restores_it(store: Store) -> None:

@@ -15,7 +15,7 @@ from random_libraries import WORDS, conversation, random_documents, random_filte
 
 from recollect import Filter
 from recollect.language.queries.query_tree import And, Near, Not, Or, Word
-from recollect.store.sqlite import SqliteStore, fts, sealing, text_index
+from recollect.store.sqlite import SqliteStore, sealing, text_index
 from recollect.store.sqlite import store as sqlite_store
 
 EVERYTHING = Filter(kinds=(), hidden=True)
@@ -76,23 +76,6 @@ def test_an_index_without_positions_finds_what_one_with_positions_finds(
     assert results(without, seed) == expected
 
 
-def test_sealed_phrases_are_grouped_like_unsealed_ones(
-    open_store: Callable[[str], SqliteStore],
-) -> None:
-    store = open_store("sealed")
-    store.save(random_documents(random.Random(0), 40))
-    nodes = [Word("over walrus"), Word("日本"), Or((Word("a.b"), Word("tusk over"))), Word("tusk")]
-    before = [store.match_groups(node, Filter()) for node in nodes]
-    store.refresh()
-    store.save([conversation("late", message("late", "walrus 日本 over walrus tusk"))])
-    store.save([conversation("d1", message("p1-0", "日本 was edited"))])
-    after = [store.match_groups(node, Filter()) for node in nodes]
-    for node, groups in zip(nodes, after, strict=True):
-        count, _ = store.count(node, Filter())
-        assert sum(group.matches for group in groups.passages) == count
-    assert before != after
-
-
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
@@ -138,27 +121,6 @@ def test_a_word_of_the_title_is_not_in_the_text(open_store: Callable[[str], Sqli
         assert matches.total == len(ids)
     both = store.newest(EVERYTHING, MANY, text="castles")
     assert [c.id for c in both.candidates] == ["a"]
-
-
-def test_very_many_possible_matches_are_verified_until_there_are_enough(
-    open_store: Callable[[str], SqliteStore], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = open_store("bounded")
-    for n in range(12):
-        text = f"rain barrel {n}" if n % 3 == 0 else f"rain in barrel {n}"
-        store.save([conversation(f"c{n}", message(f"m{n}", text))])
-    phrase, near = Word("rain barrel"), Near((Word("barrel"), Word("rain")), 1)
-    monkeypatch.setattr(fts, "_MAX_VERIFIED", 6)
-    monkeypatch.setattr(fts, "_MAX_VERIFIED_MATCHES", 3)
-    assert [store.count(node, EVERYTHING) for node in (phrase, near)] == [(2, False), (3, False)]
-    assert store.count(near, Filter(conversations=("c1", "c2"))) == (2, True)
-    assert len(store.match(near, EVERYTHING, MANY)) == 3
-    groups = store.match_groups(near, EVERYTHING)
-    assert sum(group.matches for group in groups.passages) == 12
-    store.save([conversation("first", message("first", "rain, barrel, rain"), title="Rain")])
-    for n in range(12, 24):
-        store.save([conversation(f"c{n}", message(f"m{n}", f"barrel {n} rain"))])
-    assert store.count(Word("barrel rain"), EVERYTHING) == (1, False)
 
 
 def test_words_around_the_end_of_a_title_are_not_near_each_other(

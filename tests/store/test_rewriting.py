@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,10 +13,10 @@ from messages import header, recent
 
 from recollect import Document, Filter, Passage
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.importers.items import fields_of, text_of, with_fields, with_text
+from recollect.importers.items import with_text
 from recollect.language.queries.query import parse
 from recollect.model.documents import arrange
-from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
+from recollect.model.kinds import CHARACTER, MEDIA, NOTE
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 
@@ -80,13 +79,6 @@ def test_a_newer_note_replaces_the_stored_one(store: Store) -> None:
     assert store.verify().healthy
 
 
-def test_an_equal_note_changes_nothing(store: Store) -> None:
-    store.save([note("walrus", "seal")])
-    (saved,) = store.save([note("walrus", "seal", minutes=5)])
-    assert (saved.same, saved.new, saved.removed, saved.document_changed) == (2, 0, 0, False)
-    assert store.document("n1").version == 1
-
-
 @pytest.mark.parametrize(
     "document", [note("heron", minutes=-5), note("heron", partial=True, minutes=5)]
 )
@@ -101,45 +93,6 @@ def test_tags_that_a_note_no_longer_has_are_removed(store: Store) -> None:
     store.save([note("walrus", metadata={"tags": ["sea"], "links": ["seal"]})])
     store.save([note("walrus", minutes=1, metadata={"links": ["seal"]})])
     assert header(store, "n1").metadata == {"links": ["seal"]}
-
-
-def test_a_conversation_still_only_grows(store: Store) -> None:
-    conversation = Document(
-        "test", "c1", passages=(Passage("a", "user", "walrus"),), updated_at=NOON
-    )
-    store.save([conversation])
-    store.save(
-        [
-            replace(
-                conversation,
-                passages=(Passage("b", "user", "seal"),),
-                updated_at=NOON + timedelta(days=1),
-            )
-        ]
-    )
-    assert sorted(texts(store, "c1")) == ["seal", "walrus"]
-
-
-def test_long_texts_and_fields_are_read_back_as_rewritten(store: Store) -> None:
-    text = "".join(f"Sentence number {n} speaks of walrus {n * n}. " for n in range(200))
-    edited = text.replace("number 77 ", "number seventy-seven, an odd one, ")
-    empty = Document("notes", "n1", "Long", NOTE, created_at=NOON, updated_at=NOON)
-    store.save([with_text(empty, text)])
-    (saved,) = store.save([with_text(replace(empty, updated_at=NOON + timedelta(days=1)), edited)])
-    assert text_of(store.document("n1").passages) == edited
-    assert saved.new <= 2 and saved.removed <= 2
-    prompt = Document("prompts", "p1", kind=PROMPT)
-    store.save(
-        [with_fields(prompt, {"name": "Poet", "user_prompt": "Write of seals", "author": "Ann"})]
-    )
-    store.rewrite("p1", with_fields(prompt, {"name": "Poet", "user_prompt": "Write of herons"}))
-    assert fields_of(store.document("p1").passages) == {
-        "name": "Poet",
-        "user_prompt": "Write of herons",
-    }
-    assert [
-        c.role for c in store.candidates(store.match(parse("herons"), EVERYTHING, 9), EVERYTHING)
-    ] == ["user_prompt"]
 
 
 # -- changes by a person ---
@@ -437,42 +390,7 @@ def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
         assert "".join(sorted(c.content[0] for c in mixed.newest(filter, 20, 0)[0])) == expected
 
 
-def test_only_the_ranges_with_matching_keys_are_searched() -> None:
-    from recollect.store.sqlite.scans import ranges_with_keys
-
-    assert ranges_with_keys((1, 10), None) == [(1, 10)]
-    assert ranges_with_keys((5, 9), [1, 2, 20]) == []
-    assert ranges_with_keys((2, 10**6), [1, 2, 3, 9, 50_000, 50_400, 90_000, 10**7]) == [
-        (2, 9),
-        (50_000, 50_400),
-        (90_000, 90_000),
-    ]
-    spread = list(range(1, 10**6, 2_000))
-    parts = ranges_with_keys((1, 10**6), spread)
-    assert len(parts) <= 40 and all(
-        any(first <= key <= last for first, last in parts) for key in spread
-    )
-
-
-def test_filters_follow_changes_of_a_document(mixed: Store) -> None:
-    mixed.edit("m1", Edit(metadata={"media_type": "audio"}))
-    mixed.edit("c1", Edit(metadata={"character_id": None}))
-    assert matching_texts(mixed, "walrus", Filter(media_types=("audio",))) == ["f walrus"]
-    assert matching_texts(mixed, "walrus", Filter(characters=("7",))) == []
-
-
 # -- counting ---
-
-
-def test_every_kind_is_counted(mixed: Store) -> None:
-    mixed.save([note("x", id="n2", metadata={"tags": ["sea"]})])
-    stats = mixed.stats()
-    names = ("conversations", "notes", "media", "characters", "prompts", "messages")
-    assert [stats[name] for name in names] == [2, 2, 2, 1, 0, 4]
-    assert mixed.facet_names("media_types", kinds=("media",)) == [("pdf", 1), ("video", 1)]
-    assert mixed.facet_names("tags", kinds=("note",)) == [("sea", 1)]
-    assert mixed.facet_names("sources", kinds=("note",)) == [("notes", 2)]
-    assert mixed.facet_names("sources") == [("test", 2)]
 
 
 def test_a_new_file_date_alone_changes_nothing(store: Store) -> None:

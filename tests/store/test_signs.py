@@ -116,18 +116,3 @@ def test_few_rows_are_compared_but_nearly_all_of_the_nearest_are_among_them(
     expected = [compared_one_by_one(store, space, query, Filter())[:10] for query in queries]
     same = sum(len(set(a) & set(b)) for a, b in zip(hits, expected, strict=True))
     assert same >= 0.97 * 400
-
-
-def test_a_space_whose_sample_is_not_like_the_other_rows_is_searched(
-    sqlite_store: SqliteStore,
-) -> None:
-    store = sqlite_store
-    store.save([conversation("c", *(message(f"m{n}", "x") for n in range(2_048)))])
-    space = store.add_space("test", "1", 64, None)
-    vectors = unit(1, 2_048, 64)
-    vectors[::64] = vectors[0]  # a message that is repeated regularly
-    embed_all(store, space, vectors)
-    store.refresh()
-    for _ in range(20):
-        hits = keys(store.nearest(space, vectors[0], Filter(), 5))
-        assert hits == compared_one_by_one(store, space, vectors[0], Filter())[:5]

@@ -17,8 +17,7 @@ from recollect.errors import DamagedLibrary, NewerLibrary, RecollectError, Searc
 from recollect.language.queries.query import parse
 from recollect.settings import LIMITS, Limits
 from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite.connection import connect
-from recollect.store.sqlite.schema import VERSION, create, is_created
+from recollect.store.sqlite.schema import VERSION, create
 
 
 @pytest.fixture
@@ -42,10 +41,6 @@ def total(store: SqliteStore, query: str) -> int:
 def test_only_the_owner_can_read_the_file(store: SqliteStore, path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_sqlite_has_the_fix_for_the_wal_reset_bug() -> None:
-    assert tuple(map(int, apsw.sqlite_lib_version().split("."))) >= (3, 51, 3)
 
 
 @pytest.mark.parametrize("others", [1, 2_000], ids=["index rewritten", "words wiped"])
@@ -136,31 +131,6 @@ def test_several_processes_can_open_a_new_library_at_once(path: Path) -> None:
     )
     processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
     assert [p.wait() for p in processes] == [0, 0, 0, 0]
-
-
-@pytest.mark.parametrize("statement", [1, 2, 3])
-def test_a_library_that_another_process_creates_meanwhile_is_recognized(
-    path: Path, statement: int
-) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    db = connect(path)
-    count = 0
-
-    def create_between(*_: object) -> bool:
-        nonlocal count
-        count += 1
-        if count == statement:
-            other = connect(path)
-            create(other, path)
-            other.close()
-        return True
-
-    db.exec_trace = create_between
-    is_created(db, path)
-    assert count >= statement
-    db.exec_trace = None
-    assert is_created(db, path)
-    db.close()
 
 
 # -- the index ---

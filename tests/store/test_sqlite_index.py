@@ -211,20 +211,6 @@ def test_new_messages_are_sealed_and_small_volumes_are_merged(
     assert_complete(store, 40)
 
 
-def test_a_slowly_growing_library_rewrites_each_message_a_few_times(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sealing, "MAX_VOLUME_PASSAGES", 10_000)
-    volumes: list[KeyRange] = []
-    rewritten_messages = 0
-    for start in range(1, 2_561, 10):
-        volumes.append((start, start + 9))
-        for first, last in sealing.merge([*volumes]):
-            rewritten_messages += last - first + 1
-            volumes = [v for v in volumes if not first <= v[0] <= last] + [(first, last)]
-    assert len(volumes) <= 10
-    assert [first for first, _ in volumes[1:]] == [last + 1 for _, last in volumes[:-1]]
-    assert rewritten_messages <= 8 * 2_560
 
 
 def test_a_volume_with_many_changes_is_written_again(
@@ -260,15 +246,6 @@ def test_other_open_stores_see_volumes_that_are_sealed_dropped_and_written_again
     other.close()
 
 
-def test_stopping_a_refresh_loses_nothing(store: SqliteStore) -> None:
-    fill(store)
-    answers = iter([False, False, True])
-    store.refresh(stop=lambda: next(answers, True))
-    assert_complete(store)
-    assert all(ready for _, _, ready in volume_rows(store).values())
-    store.refresh()
-    assert len(volume_rows(store)) == 2
-    assert_complete(store)
 
 
 def test_changes_made_while_a_volume_is_written_are_visible_afterwards(
@@ -569,21 +546,6 @@ def test_deleted_words_and_vectors_are_in_no_file(store: SqliteStore, path: Path
         assert files_with(path.parent, secret) == []
 
 
-def test_undoing_an_import_removes_its_words_and_vectors_from_all_files(
-    store: SqliteStore, path: Path
-) -> None:
-    fill(store)
-    receipt = store.start_import("p")
-    store.save([conversation("gone", message("g1", "quixotic zugzwang"))], receipt.id)
-    store.update_receipt(receipt)
-    store.append("c0", message("m45", "walrus only45x"))
-    refresh(store, STATIC)
-    (space,) = store.spaces()
-    (vector,) = store.vectors(space, store.passage_key("gone", "g1"))
-    store.undo_import(receipt.id)
-    assert files_with(path.parent, b"quixotic") == files_with(path.parent, b"zugzwang") == []
-    assert files_with(path.parent, vector_rows.pack([vector])[0][4:]) == []
-    assert volumes_with(store, "quixotic") == []
 
 
 def note(*texts: str, **fields: Any) -> Document:
@@ -901,14 +863,3 @@ def test_revising_a_conversation_removes_its_old_text_from_all_files(
     assert matching_ids(store, "plain") and matching_ids(store, "quixotic") == []
 
 
-def test_deleting_a_message_removes_it_from_all_files(store: SqliteStore, path: Path) -> None:
-    fill(store)
-    store.save(
-        [conversation("gone", message("g1", "seal"), message("g2", "quixotic", parent="g1"))]
-    )
-    for n in range(45, 70):
-        store.append("c0", message(f"m{n}", f"walrus only{n}x"))
-    refresh(store, STATIC)
-    assert volumes_with(store, "quixotic")
-    store.delete("gone", "g2")
-    assert volumes_with(store, "quixotic") == [] and files_with(path.parent, b"quixotic") == []

@@ -49,19 +49,6 @@ def test_a_write_inside_a_snapshot_is_visible_afterwards(sqlite_store: SqliteSto
         assert len(_matches(sqlite_store, "otter")) == 2
 
 
-def test_a_snapshot_ends_with_the_outermost_block(
-    sqlite_store: SqliteStore, other_store: SqliteStore
-) -> None:
-    sqlite_store.save([conversation(message("a", "an otter"))])
-    with sqlite_store.snapshot():
-        with sqlite_store.snapshot():
-            assert sqlite_store.size() == 1
-        other_store.append("c1", message("b", "a second otter"))
-        assert sqlite_store.size() == 1
-    assert sqlite_store.size() == 2
-    other_store.close()
-
-
 def test_an_error_ends_a_snapshot(sqlite_store: SqliteStore, other_store: SqliteStore) -> None:
     sqlite_store.save([conversation(message("a", "an otter"))])
 

@@ -63,9 +63,6 @@ def test_the_highest_cosines_are_those_of_the_nearest_passages(mixed_store: Stor
         assert mixed_store.highest_cosines(space, queries) == [c for ((_, c),) in nearest]
 
 
-def test_an_empty_space_has_no_highest_cosines(store: Store) -> None:
-    space = store.add_space("test", "1", 8, None)
-    assert store.highest_cosines(space, unit(30, 2, 8)) == []
 
 
 def test_a_passage_with_several_vectors_is_returned_once_with_its_best_cosine(
@@ -173,34 +170,8 @@ def test_filters_apply_within_the_search(mixed_store: Store, is_refreshed: bool)
         assert keys(mixed_store.nearest(space, query, filter, 1)) == hits[:1], filter
 
 
-def test_several_searches_for_a_vector_find_what_an_exact_comparison_finds(store: Store) -> None:
-    rng = Random(3)
-    store.save(random_documents(rng, 400))
-    space = store.add_space("test", "1", 8, None)
-    vectors = embed_all(store, space, unit(6, 2_800, 8))
-    store.refresh()
-    store.save([conversation("new", message("new", "walrus"), kind="note")])  # not in the files
-    vectors |= embed_all(store, space, unit(8, 1, 8))
-    query, other_query = unit(7, 2, 8)
-    filters = [
-        *(Filter(kinds=(kind,)) for kind in ("conversation", "note", "media")),
-        Filter(),
-        *(random_filter(rng) for _ in range(30)),
-    ]
-    passing = [{c.key for c in store.candidates(list(vectors), filter)} for filter in filters]
-    with store.snapshot():
-        for filter, included in zip(filters, passing, strict=True):
-            cosines = store.cosines(space, query, sorted(included))
-            exact = sorted(cosines.items(), key=lambda hit: (-hit[1], hit[0]))
-            for _ in range(2):
-                assert keys(store.nearest(space, query, filter, 20)) == keys(exact[:20]), filter
-            assert keys(store.nearest(space, query, filter, 5)) == keys(exact[:5]), filter
-        assert store.nearest(space, other_query, Filter(), 20)[0][0] == best(vectors, other_query)
 
 
-def best(vectors: dict[int, NDArray[np.float32]], query: NDArray[np.float32]) -> int:
-    """The key of the vector that is nearest to a query."""
-    return max(vectors, key=lambda key: float(vectors[key] @ query))
 
 
 # -- the embedding queue ---
@@ -232,23 +203,8 @@ def test_new_and_changed_passages_are_unembedded(store: Store) -> None:
     assert len(store.unembedded(space, 1)[0]) == 1
 
 
-def test_the_first_message_is_unembedded_again_when_the_title_changes(store: Store) -> None:
-    """The title is embedded with the first message."""
-    store.save([conversation("c1", message("a", "one"), message("b", "two"), title="Zeppelin")])
-    space = store.add_space("test", "1", 8, None)
-    embed_all(store, space, unit(9, 2, 8))
-    store.edit("c1", Edit(title="Airship"))
-    assert [(p.title, p.content) for p in store.unembedded(space, 10)[0]] == [("Airship", "one")]
 
 
-def test_deleted_passages_are_not_unembedded(store: Store) -> None:
-    store.save([conversation("c1", message("a", "one"))])
-    space = store.add_space("test", "1", 8, None)
-    embed_all(store, space, unit(10, 1, 8))
-    store.save([conversation("c2", message("b", "two"), message("c", "three"))])
-    assert store.unembedded(space, 10)[1] == 2
-    store.delete("c2")
-    assert store.unembedded(space, 10) == ([], 0)
 
 
 def test_the_queue_does_not_keep_deleted_or_replaced_passages(store: Store) -> None:
@@ -267,21 +223,6 @@ def test_the_queue_does_not_keep_deleted_or_replaced_passages(store: Store) -> N
     assert store.verify().healthy
 
 
-def test_orphans_in_the_queue_do_not_hide_unembedded_passages(
-    store: Store,
-) -> None:
-    store.save([conversation("c1", message("a", "one"), message("b", "two"))])
-    space = store.add_space("test", "1", 8, None)
-    embed_all(store, space, unit(26, 2, 8))
-    store.delete("c1")
-    queue_missing_passages(store, space, range(1, 3))
-    store.save([conversation("c2", message("c", "three"))])
-    assert store.verify().orphaned_in_queue == 2
-    assert not store.verify().healthy
-    batch, total = store.unembedded(space, 1)
-    assert ([p.content for p in batch], total) == (["three"], 1)
-    store.repair()
-    assert store.verify().healthy
 
 
 def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Store) -> None:
@@ -298,10 +239,6 @@ def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Stor
     assert store.verify().healthy
 
 
-def queue_missing_passages(store: Store, space: Space, passages: Iterable[int]) -> None:
-    """Queue passages that do not exist, as an earlier version did."""
-    keys = list(passages)
-    store._write(lambda db: db.queue_passages(space.id, keys))  # type: ignore[attr-defined]
 
 
 def test_vectors_of_passages_deleted_in_the_meantime_are_not_stored(store: Store) -> None:
@@ -316,14 +253,6 @@ def test_vectors_of_passages_deleted_in_the_meantime_are_not_stored(store: Store
     assert store.vectors(space, batch[0].key) == []
 
 
-def test_vectors_of_passages_changed_in_the_meantime_are_not_stored(store: Store) -> None:
-    store.save([conversation("c1", message("a", "one"))])
-    space = store.add_space("test", "1", 8, None)
-    batch, _ = store.unembedded(space, 10)
-    store.save([conversation("c1", message("a", "something else"))])
-    store.add_vectors(space, {p: [unit(12, 1, 8)[0]] for p in batch})
-    assert [p.content for p in store.unembedded(space, 10)[0]] == ["something else"]
-    assert store.vectors(space, batch[0].key) == []
 
 
 @pytest.mark.parametrize("is_refreshed", [False, True])
@@ -347,16 +276,6 @@ def test_deleted_and_changed_passages_are_not_found_by_their_old_vectors(
     assert store.cosines(space, query, list(by_key)).keys() == {store.passage_key("c2", "c")}
 
 
-def test_undoing_an_import_deletes_its_vectors(store: Store) -> None:
-    store.save([conversation("c1", message("a", "one"))])
-    receipt = store.start_import("p")
-    store.save([conversation("c2", message("b", "two"))], receipt.id)
-    store.update_receipt(receipt)
-    space = store.add_space("test", "1", 8, None)
-    by_key = embed_all(store, space, unit(14, 2, 8))
-    store.refresh()
-    store.undo_import(receipt.id)
-    assert keys(store.nearest(space, unit(14, 1, 8)[0], EVERYTHING, 10)) == [min(by_key)]
 
 
 @settings(max_examples=max(5, settings.default.max_examples))
@@ -460,25 +379,8 @@ def test_vectors_of_two_spaces_are_never_mixed(store: Store) -> None:
     assert keys(store.nearest(second, unit(16, 1, 4)[0], EVERYTHING, 10)) == [a]
 
 
-def test_a_changed_passage_is_unembedded_in_every_space(store: Store) -> None:
-    store.save([conversation("c1", message("a", "one"), message("b", "two"))])
-    first, second = store.add_space("test", "1", 8, None), store.add_space("test", "2", 8, None)
-    embed_all(store, first, unit(17, 2, 8))
-    embed_all(store, second, unit(18, 2, 8))
-    store.save([conversation("c1", message("a", "changed"), message("b", "two"))])
-    embed_all(store, second, unit(19, 1, 8))
-    assert [p.content for p in store.unembedded(first, 10)[0]] == ["changed"]
 
 
-def test_a_space_stores_its_progress(store: Store, reopen: Callable[[], Store]) -> None:
-    store.save([conversation("c1", *(message(f"m{n}", "x") for n in range(4)))])
-    space = store.add_space("test", "1", 8, None)
-    batch, _ = store.unembedded(space, 2)
-    store.add_vectors(space, {p: [unit(20, 1, 8)[0]] for p in batch})
-    (half,) = reopen().spaces()
-    assert (half.last_key, half.ready) == (batch[-1].key, False)
-    store.update_space(space, ready=True)
-    assert reopen().spaces()[0].ready
 
 
 def test_only_one_store_can_hold_the_indexing_lock(
@@ -493,18 +395,5 @@ def test_only_one_store_can_hold_the_indexing_lock(
         assert again
 
 
-def test_the_indexing_lock_is_free_as_soon_as_it_is_released(
-    store: Store, reopen: Callable[[], Store]
-) -> None:
-    for _ in range(25):
-        for one in (store, reopen()):
-            with one.indexing_lock() as is_locked:
-                assert is_locked
 
 
-def test_the_key_of_a_missing_passage_raises_not_found(store: Store) -> None:
-    store.save([conversation("c1", message("a", "one"))])
-    assert store.candidates([store.passage_key("c1", "a")], EVERYTHING)[0].id == "a"
-    for document, passage in (("c1", "b"), ("c2", "a")):
-        with pytest.raises(NotFound):
-            store.passage_key(document, passage)
