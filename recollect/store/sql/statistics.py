@@ -9,29 +9,26 @@ Numbers of documents are counted when they are asked for: there are far fewer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from recollect.language.text import fold, from_micros, iso
 from recollect.model.kinds import CHARACTER, CONVERSATION, KINDS, MEDIA, NOTE, PROMPT
 from recollect.settings import LIMITS
-from recollect.store.sql.database import Database, set_marker
+from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import PASSAGE_COLUMNS, count_tags
 from recollect.store.values import Activity
 
-COUNTS = "counts"
-"""The marker of a library whose passages are counted."""
-VERSION = 2
 _MAX_NAMES = 200
 _LONGEST_NAME = 200  # a key of an index cannot be much longer in PostgreSQL
 _HOUR = 3_600_000_000
-_DAY = 24 * _HOUR
+# Passages that are counted at once when all are.
+_PASSAGES_PER_COUNT = 5_000
 _BY_PEOPLE = f"d.kind = '{CONVERSATION}' and p.role = 'user' and p.type <> 'tool_result'"
 """Messages that people wrote, as opposed to models, tools, observations and imported documents."""
-_TYPE, _ROLE, _MODEL, _TOOL, _CREATED_AT, _CONTENT = (
-    PASSAGE_COLUMNS.index(name)
-    for name in ("type", "role", "model", "tool", "created_at", "content")
-)
+_COUNTED = itemgetter(*map(PASSAGE_COLUMNS.index, ("type", "role", "model", "tool", "created_at")))
+_CONTENT = PASSAGE_COLUMNS.index("content")
 
 
 # -- stored counts ---
@@ -43,24 +40,6 @@ class Owner(NamedTuple):
     kind: str
     source: str
     project: str
-
-
-class _Features(NamedTuple):
-    """What counts of a passage."""
-
-    owner: Owner
-    type: str
-    role: str | None
-    model: str | None
-    tool: str | None
-    hour: int | None
-    """Hours from 1970 until it was written."""
-    is_long: bool
-
-    @property
-    def is_by_person(self) -> bool:
-        is_message = self.owner.kind == CONVERSATION and self.type != "tool_result"
-        return is_message and self.role == "user"
 
 
 def owners(db: Database, keys: Sequence[int]) -> dict[int, Owner]:
@@ -82,47 +61,39 @@ def count_passages(
     passages: Iterable[tuple[Owner, Sequence[Any]]],
 ) -> dict[tuple[str, str], int]:
     """What passages add to the stored counts, by name and value."""
-    # Many passages have the same features. As plain tuples, they are counted fastest.
-    features = Counter(
-        (
-            owner,
-            row[_TYPE],
-            row[_ROLE],
-            row[_MODEL],
-            row[_TOOL],
-            _hour(row[_CREATED_AT]),
-            len(row[_CONTENT]) > LIMITS.indexed_characters,
-        )
-        for owner, row in passages
-    )
-    return tally(features)
+    return tally((owner, *_COUNTED(row), len(row[_CONTENT])) for owner, row in passages)
 
 
 def remove_passages(db: Database, keys: Sequence[int]) -> None:
     """Stop counting passages that are about to be deleted or changed."""
     members, value = db.in_list(keys)
-    rows = db.rows(
-        "select coalesce(d.kind, ''), coalesce(d.source, ''), coalesce(d.project, ''), "
-        "p.type, p.role, p.model, p.tool, p.created_at, length(p.content) "
-        f"from passage p left join document d on {db.own('d')} and d.key = p.document "
-        f"where {db.own('p')} and p.key in ({members})",
-        (value,),
-    )
-    features = Counter(
-        (
-            Owner(*owner),
-            type_,
-            role,
-            model,
-            tool,
-            _hour(created_at),
-            length > LIMITS.indexed_characters,
-        )
-        for *owner, type_, role, model, tool, created_at, length in rows
-    )
-    counts = tally(features)
+    counts, _ = count_stored(db, f"p.key in ({members})", [value], len(keys))
     db.add_counts({key: -count for key, count in counts.items()})
     db.run(f"delete from tally where {db.own()} and count = 0")
+
+
+def recount(db: Database) -> None:
+    """Count all passages."""
+    db.run(f"delete from {db.own_rows('tally')}")
+    last: int | None = 0
+    while last is not None:
+        counts, last = count_stored(db, "p.key > ?", [last], _PASSAGES_PER_COUNT)
+        db.add_counts(counts)
+
+
+def count_stored(
+    db: Database, where: str, values: Sequence[Any], limit: int
+) -> tuple[dict[tuple[str, str], int], int | None]:
+    """The same for stored passages, and the key of the last one."""
+    rows = db.rows(
+        "select p.key, coalesce(d.kind, ''), coalesce(d.source, ''), coalesce(d.project, ''), "
+        "p.type, p.role, p.model, p.tool, p.created_at, length(p.content) "
+        f"from passage p left join document d on {db.own('d')} and d.key = p.document "
+        f"where {db.own('p')} and {where} order by p.key limit ?",
+        (*values, limit),
+    )
+    counts = tally((Owner(*row[1:4]), *row[4:]) for row in rows)
+    return counts, rows[-1][0] if rows else None
 
 
 def move_messages(db: Database, document: int, old_project: str, new_project: str) -> None:
@@ -140,86 +111,38 @@ def move_messages(db: Database, document: int, old_project: str, new_project: st
     db.run(f"delete from tally where {db.own()} and count = 0")
 
 
-def recount(db: Database) -> None:
-    """Count all passages."""
-    db.run(f"delete from {db.own_rows('tally')}")
-    set_marker(db, COUNTS, VERSION)
-    if not db.get(f"select exists (select 1 from passage where {db.own()})"):
-        return
-    role = short("coalesce(p.role, 'unknown')")
-    day, time = floor_day("p.created_at")
-    by_people = (
-        "from passage p join document d on d.key = p.document "
-        f"where {db.own('p', 'd')} and {_BY_PEOPLE}"
+def tally(passages: Iterable[tuple[Any, ...]]) -> dict[tuple[str, str], int]:
+    """Count passages by name and value: each has an owner, the columns _COUNTED, and a length."""
+    # Many passages have the same features, which are counted first.
+    features = Counter(
+        (
+            owner,
+            type_,
+            role,
+            model,
+            tool,
+            None if created_at is None else created_at // _HOUR,
+            length > LIMITS.indexed_characters,
+        )
+        for owner, type_, role, model, tool, created_at, length in passages
     )
-    dated = f"{by_people} and p.created_at is not null group by 2"
-    for sql in (
-        f"select 'role', {role}, count(*) from passage p "
-        "join document d on d.key = p.document "
-        f"where {db.own('p', 'd')} and d.kind = '{CONVERSATION}' group by 2",
-        f"select 'model', {short('model')}, count(*) from passage "
-        f"where {db.own()} and model is not null group by 2",
-        f"select 'tool', {short('tool')}, count(*) from passage "
-        f"where {db.own()} and tool is not null and type <> 'tool_result' group by 2",
-        f"select 'day', cast({day} as text), count(*) {dated}",
-        f"select 'hour', cast({time} / {_HOUR} as text), count(*) {dated}",
-        f"select 'source', {short('d.source')}, count(*) {by_people} group by 2",
-        f"select 'project', {short('d.project')}, count(*) {by_people} group by 2",
-        "select 'long', '', count(*) from passage "
-        f"where {db.own()} and length(content) > {LIMITS.indexed_characters}",
-    ):
-        rows = db.rows(sql)
-        db.add_counts({(name, value): count for name, value, count in rows if count})
-
-
-def short(column: str) -> str:
-    return f"substr({column}, 1, {_LONGEST_NAME})"
-
-
-def floor_day(column: str) -> tuple[str, str]:
-    """The day of a time as SQL, and the microseconds since its beginning."""
-    # Division truncates, so it does not round times before 1970 down.
-    time = f"(({column} % {_DAY}) + {_DAY}) % {_DAY}"
-    return f"({column} - {time}) / {_DAY}", time
-
-
-def _hour(created_at: int | None) -> int | None:
-    if created_at is None:
-        return None
-    return created_at // _HOUR
-
-
-def tally(passages: Mapping[tuple[Any, ...], int]) -> dict[tuple[str, str], int]:
-    """Count passages by name and value, given how many have the same `_Features`."""
     counts: Counter[tuple[str, str]] = Counter()
-    for values, count in passages.items():
-        for name, value in counted_values(_Features(*values)):
-            counts[name, value[:_LONGEST_NAME]] += count
+    for (owner, type_, role, model, tool, hour, is_long), count in features.items():
+        is_message = owner.kind == CONVERSATION
+        values = {
+            "role": None if not is_message else "unknown" if role is None else role,
+            "model": model,
+            "tool": tool if type_ != "tool_result" else None,
+            "long": "" if is_long else None,
+        }
+        if is_message and role == "user" and type_ != "tool_result":  # a person wrote it
+            values |= {"source": owner.source, "project": owner.project}
+            if hour is not None:
+                values |= {"day": str(hour // 24), "hour": str(hour % 24)}
+        for name, value in values.items():
+            if value is not None:
+                counts[name, value[:_LONGEST_NAME]] += count
     return counts
-
-
-def counted_values(passage: _Features) -> Iterator[tuple[str, str]]:
-    """The names and values under which a passage counts."""
-    if passage.owner.kind == CONVERSATION:
-        yield "role", role_name(passage.role)
-    if passage.model is not None:
-        yield "model", passage.model
-    if passage.tool is not None and passage.type != "tool_result":
-        yield "tool", passage.tool
-    if passage.is_by_person:
-        yield "source", passage.owner.source
-        yield "project", passage.owner.project
-        if passage.hour is not None:
-            yield "day", str(passage.hour // 24)
-            yield "hour", str(passage.hour % 24)
-    if passage.is_long:
-        yield "long", ""
-
-
-def role_name(role: str | None) -> str:
-    if role is None:
-        return "unknown"
-    return role
 
 
 def stored_counts(db: Database, name: str) -> list[tuple[str, int]]:

@@ -145,7 +145,7 @@ create index word_long on word (term) where length(term) >= 128;
 
 -- The versions of derived data, and marks of unfinished work.
 create table derived (name text primary key, version integer not null) without rowid;
-insert into derived values ('counts', 2), ('text', 2);
+insert into derived values ('text', 2);
 
 -- A volume is an index of a range of passages, in its own files. One that is not `ready` is being
 -- written. A passage that changes is stale in its volume; deleting one drops the volume.
