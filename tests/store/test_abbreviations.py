@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from messages import conversation, header, message
 
 from recollect import Passage
 from recollect.errors import AmbiguousId, NotFound
-from recollect.model.undo import Edit
 from recollect.store.abbreviations import AbbreviatedStore
 from recollect.store.base import Store
 
@@ -46,8 +43,6 @@ def test_several_candidates_are_an_error_that_lists_them(view: AbbreviatedStore)
     assert FIRST in str(error.value)
 
 
-
-
 def test_names_are_abbreviated_for_reading_only(view: AbbreviatedStore) -> None:
     assert view.document("trip-li").id == "trip-lisbon"
     with pytest.raises(NotFound):
@@ -64,10 +59,6 @@ def test_a_deleted_name_does_not_stand_for_another_one(view: AbbreviatedStore) -
             with pytest.raises(NotFound):
                 call(id_)
     assert view.document("conv-10").id == "conv-10"
-
-
-
-
 
 
 def test_ids_of_messages_are_abbreviated_within_their_conversation(

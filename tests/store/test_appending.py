@@ -56,8 +56,6 @@ def contents(store: SqliteStore) -> dict[str, list[tuple[Any, ...]]]:
     return store._read(read)
 
 
-
-
 def test_an_append_at_an_outdated_position_changes_nothing(store: SqliteStore) -> None:
     before = contents(store)
     with pytest.raises(OutdatedPosition):

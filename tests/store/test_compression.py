@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import Document, Filter, Passage
-from recollect.errors import Conflict, DamagedLibrary
-from recollect.language.queries.query import parse
-from recollect.model.documents import arrange
+from recollect import Document, Passage
+from recollect.errors import DamagedLibrary
 from recollect.store.sqlite import SqliteStore, compression
 from recollect.store.sqlite.compression import Codec, pack_id
 from recollect.store.sqlite.connection import connect
@@ -57,21 +54,7 @@ def test_messages_are_stored_compressed_and_read_verbatim(store: SqliteStore, pa
     assert LONG.encode() not in path.read_bytes()
 
 
-
-
-
-
-
-
 UUIDS = [f"5c0ffee{n}-0000-4000-8000-00000000000{n}" for n in range(3)]
-
-
-
-
-
-
-
-
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -85,8 +85,6 @@ def test_texts_with_the_characters_of_sql_are_read_back_unchanged(store: Store) 
     assert store.document("c1") == arrange(replace(document, id="c1"))
 
 
-
-
 def test_saving_the_same_again_changes_nothing(store: Store) -> None:
     document = conversation(message("a", "hello"), message("b", "hi", "assistant", 1))
     store.save([document])
@@ -143,10 +141,6 @@ def test_a_partial_copy_adds_but_never_replaces(store: Store) -> None:
     )
     assert (saved.new, saved.outdated, saved.changed) == (1, 1, 0)
     assert [p.content for p in store.document("c1").passages] == ["the full text", "more"]
-
-
-
-
 
 
 def test_two_sources_may_use_the_same_id(store: Store) -> None:
@@ -259,8 +253,6 @@ def test_names_of_any_length_are_stored_and_distinguished(store: Store) -> None:
     assert (again.same, again.new, again.changed) == (2, 0, 0)
     assert not store.append(long + "x", message("n" + long, "two", minutes=1))
     assert store.append(long + "x", message("o" + long, "three", minutes=2))
-
-
 
 
 @pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.full)])
@@ -406,8 +398,6 @@ def test_a_rename_survives_importing_the_same_file_again(store: Store) -> None:
     assert store.document("c1").title == "Mine"
 
 
-
-
 def test_a_deleted_document_is_gone_everywhere(store: Store) -> None:
     store.save(
         [
@@ -551,8 +541,6 @@ def test_filters_apply_within_a_search(
     assert set(matching_ids(conversations, "asyncio", filter)) == expected
 
 
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -580,20 +568,12 @@ def test_recent_finds_a_substring_or_all_words_newest_first(
     assert [c.id for c in messages] == expected
 
 
-
-
-
-
 def test_recent_without_a_text_returns_the_newest_messages(conversations: Store) -> None:
     assert [c.id for c in recent(conversations, None, EVERYTHING, 2)] == [
         "n2",
         "n1",
     ]
     assert [c.id for c in recent(conversations, None, Filter(roles=("tool",)), 9)] == ["m3"]
-
-
-
-
 
 
 def test_substring_search_by_document_returns_the_newest_match_of_each(store: Store) -> None:

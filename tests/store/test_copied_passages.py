@@ -52,12 +52,6 @@ def test_undoing_the_import_of_a_fork_keeps_the_original(store: Store) -> None:
     assert stored_ids(store) == {}
 
 
-
-
-
-
-
-
 def test_an_original_that_is_imported_after_its_fork_leaves_no_empty_conversation(
     store: Store,
 ) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from messages import NOON, conversation, header, message
 
-from recollect import Document, Filter
-from recollect.errors import Conflict, NotFound
+from recollect import Filter
+from recollect.errors import NotFound
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
 from recollect.language.text import identifier
@@ -20,10 +20,6 @@ from recollect.model.undo import Edit
 from recollect.store.base import Store
 
 # -- reading ---
-
-
-
-
 
 
 def test_a_document_is_found_by_source_and_source_id(store: Store) -> None:
@@ -103,8 +99,6 @@ def test_several_documents_are_read_at_once_and_missing_ids_are_skipped(store: S
     assert store.documents([]) == {}
 
 
-
-
 def test_a_page_of_passages_starts_at_a_position_and_has_a_total(store: Store) -> None:
     store.save([conversation(*(message(f"m{n}", f"text {n}", minutes=n) for n in range(7)))])
     page, total = store.passage_page("c1", 3, 2)
@@ -113,8 +107,6 @@ def test_a_page_of_passages_starts_at_a_position_and_has_a_total(store: Store) -
     assert page[0] == store.document("c1").passages[3]
     with pytest.raises(NotFound):
         store.passage_page("nowhere", 0, 1)
-
-
 
 
 def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(store: Store) -> None:
@@ -138,8 +130,6 @@ def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(stor
 
 WORDS = ["kite", "kit", "flying kite", "kite flying", "cafe", "café", "plan", "robot", "case"]
 WORDS += ["汉", "字", "strasse", "and", "n", "…", "_", ""]
-
-
 
 
 # -- lists that depend on messages ---
@@ -192,10 +182,6 @@ def test_an_update_changes_only_the_given_fields(store: Store) -> None:
         store.edit("nowhere", Edit(title="x"))
 
 
-
-
-
-
 def test_extending_adds_missing_messages_which_can_be_looked_up(store: Store) -> None:
     store.save(
         [replace(conversation(id="c1"), passages=()), replace(conversation(id="c2"), passages=())]
@@ -228,8 +214,6 @@ def test_extending_adds_missing_messages_which_can_be_looked_up(store: Store) ->
         store.extend("nowhere", [message("x")])
 
 
-
-
 def test_messages_are_added_together_or_not_at_all(store: Store) -> None:
     store.save([replace(conversation(id="c1"), passages=())])
     with pytest.raises(NotFound):
@@ -237,13 +221,7 @@ def test_messages_are_added_together_or_not_at_all(store: Store) -> None:
     assert store.document("c1").passages == ()
 
 
-
-
 # -- counting ---
-
-
-
-
 
 
 def test_all_names_are_searched_and_the_most_frequent_are_listed(store: Store) -> None:
@@ -309,5 +287,3 @@ def test_the_version_changes_with_every_write_of_any_process(
         versions.append(store.version())
     assert len(set(versions)) == 5
     assert store.version() == versions[-1]
-
-

@@ -211,8 +211,6 @@ def test_new_messages_are_sealed_and_small_volumes_are_merged(
     assert_complete(store, 40)
 
 
-
-
 def test_a_volume_with_many_changes_is_written_again(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,8 +242,6 @@ def test_other_open_stores_see_volumes_that_are_sealed_dropped_and_written_again
     store.refresh()
     assert len(matching_ids(other, "walrus")) == 40
     other.close()
-
-
 
 
 def test_changes_made_while_a_volume_is_written_are_visible_afterwards(
@@ -544,8 +540,6 @@ def test_deleted_words_and_vectors_are_in_no_file(store: SqliteStore, path: Path
     refresh(store, STATIC)
     for secret in (*words, *integers):
         assert files_with(path.parent, secret) == []
-
-
 
 
 def note(*texts: str, **fields: Any) -> Document:
@@ -861,5 +855,3 @@ def test_revising_a_conversation_removes_its_old_text_from_all_files(
     for secret in deleted_data:
         assert files_with(path.parent, secret) == []
     assert matching_ids(store, "plain") and matching_ids(store, "quixotic") == []
-
-

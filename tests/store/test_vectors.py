@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from random import Random
 
 import numpy as np
 import pytest
@@ -13,14 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import NOON, message
 from numpy.typing import NDArray
-from random_libraries import random_documents, random_filter
 from random_vectors import conversation, embed_all, keys, unit
 
 from recollect import Document, Filter, Passage
-from recollect.errors import NotFound
-from recollect.model.undo import Edit
 from recollect.store.base import Store
-from recollect.store.values import Space
 
 pytestmark = pytest.mark.every_store
 
@@ -61,8 +56,6 @@ def test_the_highest_cosines_are_those_of_the_nearest_passages(mixed_store: Stor
             mixed_store.refresh()
         nearest = [mixed_store.nearest(space, query, Filter(), 1) for query in queries]
         assert mixed_store.highest_cosines(space, queries) == [c for ((_, c),) in nearest]
-
-
 
 
 def test_a_passage_with_several_vectors_is_returned_once_with_its_best_cosine(
@@ -170,10 +163,6 @@ def test_filters_apply_within_the_search(mixed_store: Store, is_refreshed: bool)
         assert keys(mixed_store.nearest(space, query, filter, 1)) == hits[:1], filter
 
 
-
-
-
-
 # -- the embedding queue ---
 
 
@@ -203,10 +192,6 @@ def test_new_and_changed_passages_are_unembedded(store: Store) -> None:
     assert len(store.unembedded(space, 1)[0]) == 1
 
 
-
-
-
-
 def test_the_queue_does_not_keep_deleted_or_replaced_passages(store: Store) -> None:
     space = store.add_space("test", "1", 8, None)
     store.save([conversation("c1", message("a", "one"), message("b", "two"), title="Boats")])
@@ -223,8 +208,6 @@ def test_the_queue_does_not_keep_deleted_or_replaced_passages(store: Store) -> N
     assert store.verify().healthy
 
 
-
-
 def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Store) -> None:
     store.save([conversation("c1", *(message(f"m{n}", f"text {n}") for n in range(4)))])
     space = store.add_space("test", "1", 8, None)
@@ -239,8 +222,6 @@ def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Stor
     assert store.verify().healthy
 
 
-
-
 def test_vectors_of_passages_deleted_in_the_meantime_are_not_stored(store: Store) -> None:
     store.save([conversation("c1", message("a", "one")), conversation("c2", message("b", "two"))])
     space = store.add_space("test", "1", 8, None)
@@ -251,8 +232,6 @@ def test_vectors_of_passages_deleted_in_the_meantime_are_not_stored(store: Store
         store.passage_key("c2", "b")
     ]
     assert store.vectors(space, batch[0].key) == []
-
-
 
 
 @pytest.mark.parametrize("is_refreshed", [False, True])
@@ -274,8 +253,6 @@ def test_deleted_and_changed_passages_are_not_found_by_their_old_vectors(
     store.save([conversation("c2", message("b", "other"), message("c", "three"))])
     assert keys(store.nearest(space, query, EVERYTHING, 10)) == [store.passage_key("c2", "c")]
     assert store.cosines(space, query, list(by_key)).keys() == {store.passage_key("c2", "c")}
-
-
 
 
 @settings(max_examples=max(5, settings.default.max_examples))
@@ -379,10 +356,6 @@ def test_vectors_of_two_spaces_are_never_mixed(store: Store) -> None:
     assert keys(store.nearest(second, unit(16, 1, 4)[0], EVERYTHING, 10)) == [a]
 
 
-
-
-
-
 def test_only_one_store_can_hold_the_indexing_lock(
     store: Store, reopen: Callable[[], Store]
 ) -> None:
@@ -393,7 +366,3 @@ def test_only_one_store_can_hold_the_indexing_lock(
             assert not second
     with other.indexing_lock() as again:
         assert again
-
-
-
-
