@@ -1008,10 +1008,10 @@ TOGETHER = """
 import os, sys, recollect
 os.environ["RECOLLECT_INDEXING"] = "background"
 from recollect.index import refresh
-from recollect.store.sqlite import vector_upkeep
+from recollect.store.sqlite import vector_files
 from recollect.store.sqlite import sealing
 sealing.MIN_VOLUME_PASSAGES = 10
-vector_upkeep._MIN_ROWS_TO_COPY = 1
+vector_files._MIN_ROWS_TO_COPY = 1
 refresh._TEXTS_AT_ONCE = 4
 name = sys.argv[2]
 with recollect.open(sys.argv[1]) as library:

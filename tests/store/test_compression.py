@@ -72,7 +72,8 @@ def test_every_text_is_decompressed_exactly(
         metadata += f"{parent}, {parent}"
     codec = Codec()
     parent_id = pack_id(parent)
-    body, details = codec.compress(content, metadata, parent_id)
+    packed_parent = parent if isinstance(parent_id, bytes) else None
+    body, details = codec.compress(content, metadata, packed_parent)
     assert codec.content(body) == content
     assert codec.metadata(body, details, parent_id) == metadata
 

@@ -370,12 +370,12 @@ def check_every_kind_of_search(mixed: Store, filter: Filter, expected: str) -> N
 
 def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make SQLite seal its index into volumes."""
-    from recollect.store.sqlite import sealing, vector_search, vector_upkeep
+    from recollect.store.sqlite import sealing, vector_files, vector_search
 
     for name in ("MIN_VOLUME_PASSAGES", "MAX_VOLUME_PASSAGES"):
         monkeypatch.setattr(sealing, name, 3)
     monkeypatch.setattr(vector_search, "_MAX_PASSAGES_READ_SINGLY", 0)
-    monkeypatch.setattr(vector_upkeep, "_MIN_ROWS_TO_COPY", 1)
+    monkeypatch.setattr(vector_files, "_MIN_ROWS_TO_COPY", 1)
     store.refresh()
 
 

@@ -32,8 +32,8 @@ from recollect.store.sql import changes, lookup, spaces
 from recollect.store.sqlite import (
     SqliteStore,
     sealing,
+    vector_files,
     vector_rows,
-    vector_upkeep,
 )
 from recollect.store.sqlite.scans import KeyRange
 from recollect.store.sqlite.volume import Volume
@@ -50,7 +50,7 @@ MANY = 100_000
 def small_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
     monkeypatch.setattr(sealing, "MAX_VOLUME_PASSAGES", 20)
-    monkeypatch.setattr(vector_upkeep, "_MIN_ROWS_TO_COPY", 1)
+    monkeypatch.setattr(vector_files, "_MIN_ROWS_TO_COPY", 1)
 
 
 @pytest.fixture
@@ -645,7 +645,7 @@ def copied_space(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> Space:
     Older versions stored them so; now this is the state between two transactions.
     """
     with monkeypatch.context() as patch:
-        patch.setattr(vector_upkeep.VectorUpkeep, "_clear_copied", lambda self, space: None)
+        patch.setattr(vector_files.VectorUpkeep, "_clear_copied", lambda self, space: None)
         fill(store)
         space = store.add_space("test", "1", DIMENSIONS, None)
         embed_all(store, space, np.random.default_rng(5))
@@ -783,7 +783,7 @@ def test_vectors_that_are_not_in_the_files_yet_are_found(
     before = nearest_to_all(store, copied_space)
     store.close()
     shutil.rmtree(path.parent / "index" / "vectors")
-    monkeypatch.setattr(vector_upkeep, "_ROWS_PER_COPY", 2)
+    monkeypatch.setattr(vector_files, "_ROWS_PER_COPY", 2)
     monkeypatch.setattr(vector_rows, "_ROWS_PER_READ", 2)
     again = SqliteStore(path)
     assert nearest_to_all(again, copied_space) == before

@@ -191,9 +191,6 @@ def key_arrays(
 
 # -- when passages last changed ---
 
-# Up to this many documents are looked up. For more, reading those of the whole library is faster.
-_MAX_LOOKUPS = 2_000
-
 
 def change_times(db: Database, keys: Sequence[int]) -> list[tuple[int, str, datetime | None]]:
     """See Store.change_times."""

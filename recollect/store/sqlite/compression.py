@@ -37,7 +37,6 @@ _RENAMED = {"content": "body", "metadata": "details", "id": "packed_id", "parent
 STORED_COLUMNS = tuple(_RENAMED.get(name, name) for name in COLUMNS)
 """The columns of the table under the names that can be written."""
 
-FIRST_DICTIONARY = 1
 # The newest dictionary. Older ones are still needed to read what they compressed.
 _DICTIONARY = 1
 # Level 6 is 4 % smaller and takes three times as long.
@@ -100,7 +99,8 @@ def ranges_of_ids(prefix: str) -> list[tuple[str | bytes, str | bytes]]:
     return ranges
 
 
-def read_dictionary(number: int) -> zstandard.ZstdCompressionDict:
+@cache
+def dictionary(number: int) -> zstandard.ZstdCompressionDict:
     import zstandard
 
     path = Path(__file__).with_name(f"texts-{number}.zdict")
@@ -114,15 +114,10 @@ def read_dictionary(number: int) -> zstandard.ZstdCompressionDict:
 
 
 @cache
-def dictionary_to_read(number: int) -> zstandard.ZstdCompressionDict:
-    return read_dictionary(number)
-
-
-@cache
 def dictionary_to_write() -> zstandard.ZstdCompressionDict:
-    dictionary = read_dictionary(_DICTIONARY)
-    dictionary.precompute_compress(level=_LEVEL)
-    return dictionary
+    newest = dictionary(_DICTIONARY)
+    newest.precompute_compress(level=_LEVEL)
+    return newest
 
 
 class Codec:
@@ -167,22 +162,13 @@ class Codec:
                 parent = None
             else:
                 stored[_PARENT] = parent_id
-        stored[-1], stored[_METADATA] = self._compress(row[-1], row[_METADATA], parent)
+        stored[-1], stored[_METADATA] = self.compress(row[-1], row[_METADATA], parent)
         return stored
 
     def compress(
-        self, content: str, metadata: str | None, parent_id: str | bytes | None = None
+        self, content: str, metadata: str | None, parent: str | None = None
     ) -> tuple[str | bytes, str | None]:
-        """The columns `body` and `details` of a content, its metadata and its stored parent."""
-        parent = None
-        if isinstance(parent_id, bytes):
-            parent = unpack_id(parent_id)
-        return self._compress(content, metadata, parent)
-
-    def _compress(
-        self, content: str, metadata: str | None, parent: str | None
-    ) -> tuple[str | bytes, str | None]:
-        """The same for a parent that is stored as bytes, given as text."""
+        """The columns `body` and `details`. `parent` is the parent if it is stored as bytes."""
         text = content.encode()
         if metadata:
             if _PARENT_REFERENCE in metadata:
@@ -194,7 +180,14 @@ class Codec:
         if len(text) < _MIN_BYTES:
             return content, metadata
         if self._compressor is None:
-            self._compressor = new_compressor()
+            import zstandard
+
+            self._compressor = zstandard.ZstdCompressor(
+                level=_LEVEL,
+                dict_data=dictionary_to_write(),
+                write_checksum=False,
+                write_dict_id=False,
+            )
         frame = self._compressor.compress(text)
         if len(frame) > len(text):
             return content, metadata
@@ -261,39 +254,19 @@ class Codec:
     def _decompress_frame(self, body: bytes) -> bytes:
         import zstandard
 
-        decompressor = self._decompressor(body)
+        if not body:
+            raise DamagedLibrary(f"The text of a message is lost. {DAMAGE_ADVICE}")
+        number = body[0]
+        if number not in self._decompressors:
+            data = dictionary(number)
+            self._decompressors[number] = zstandard.ZstdDecompressor(dict_data=data)
         frame = _FRAME_MAGIC + body[1:]
         try:
             size = zstandard.frame_content_size(frame)
             if size > _MAX_TEXT_BYTES:  # the frame is damaged
                 raise zstandard.ZstdError(f"its size cannot be {size:,} bytes")
-            return decompressor.decompress(frame)
+            return self._decompressors[number].decompress(frame)
         except zstandard.ZstdError as error:
             raise DamagedLibrary(
                 f"The text of a message cannot be decompressed ({error}). {DAMAGE_ADVICE}"
             ) from error
-
-    def _decompressor(self, body: bytes) -> zstandard.ZstdDecompressor:
-        """The decompressor for the dictionary of a body."""
-        if not body:
-            raise DamagedLibrary(f"The text of a message is lost. {DAMAGE_ADVICE}")
-        decompressor = self._decompressors.get(body[0])
-        if decompressor is None:
-            decompressor = new_decompressor(body[0])
-            self._decompressors[body[0]] = decompressor
-        return decompressor
-
-
-def new_decompressor(number: int) -> zstandard.ZstdDecompressor:
-    import zstandard
-
-    return zstandard.ZstdDecompressor(dict_data=dictionary_to_read(number))
-
-
-def new_compressor() -> zstandard.ZstdCompressor:
-    import zstandard
-
-    dictionary = dictionary_to_write()
-    return zstandard.ZstdCompressor(
-        level=_LEVEL, dict_data=dictionary, write_checksum=False, write_dict_id=False
-    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from recollect.language.queries.query_tokens import ROLES
 from recollect.language.text import fold, micros
@@ -110,22 +110,11 @@ def _placeholders(values: tuple[str, ...]) -> str:
     return ", ".join("?" * len(values))
 
 
-# -- lists of documents ---
-
-
-T = TypeVar("T")
-
-
-class Reader(Protocol):
-    """What is used of a connection."""
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
-
-    def memoize(self, key: Hashable, compute: Callable[[], T]) -> T: ...
+# -- lists of documents: `db` is a Connection, which imports this module ---
 
 
 def has_passage(
-    db: Reader, filter: Filter, where: str, values: Sequence[Any]
+    db: Any, filter: Filter, where: str, values: Sequence[Any]
 ) -> tuple[str, list[Any]]:
     """The condition that document `d` has a passage that passes the filter, with its values.
 
@@ -147,7 +136,7 @@ def exists(passage_where: str) -> str:
     return f"exists (select 1 from passage p where p.document = d.key and {passage_where})"
 
 
-def are_few(db: Reader, where: str, values: Sequence[Any]) -> bool:
+def are_few(db: Any, where: str, values: Sequence[Any]) -> bool:
     """Whether the documents that pass these conditions are few and short."""
     rows = db.rows(
         f"select d.passages from document d where {where} limit ?",
@@ -159,7 +148,7 @@ def are_few(db: Reader, where: str, values: Sequence[Any]) -> bool:
     return passages <= MAX_LISTED_PASSAGES
 
 
-def documents(db: Reader, filter: Filter, passage_where: str, passage_values: Sequence[Any]) -> str:
+def documents(db: Any, filter: Filter, passage_where: str, passage_values: Sequence[Any]) -> str:
     """The keys of all documents that have a passage which passes the filter, as a JSON array."""
     sources = indexed_sources(filter)
     if sources:

@@ -32,7 +32,7 @@ from recollect.settings import LIMITS
 from recollect.store.sql.encoding import INDEXED_TITLE
 from recollect.store.sqlite.connection import Connection, title_pattern, title_words
 from recollect.store.sqlite.filters import conditions
-from recollect.store.sqlite.scans import KeyRange, ranges_with_keys
+from recollect.store.sqlite.scans import KeyRange
 from recollect.store.values import Candidate
 
 MAX_TERM_CHARACTERS = 128
@@ -234,35 +234,23 @@ def all_matches(db: Connection, node: Node, filter: Filter, key_range: KeyRange)
 
 
 def count_matches(
-    db: Connection,
-    node: Node,
-    filter: Filter | None,
-    key_range: KeyRange,
-    limit: int,
-    keys: Sequence[int] | None = None,
+    db: Connection, node: Node, filter: Filter | None, key_range: KeyRange, limit: int
 ) -> tuple[int, bool]:
     """The number of passages in a range that match, counted up to `limit`, and whether it is exact.
 
-    `keys` is the result of `keys_in_few_documents`. The limit is lower for matches that have to be
-    verified.
+    The limit is lower for matches that have to be verified.
     """
     query = index_query(db, node)
+    if not query.is_exact:
+        found, is_complete = newest_matches(db, node, filter, key_range, limit)
+        return len(found), is_complete
     join, values = join_filter(filter)
-    total = 0
-    for each in ranges_with_keys(key_range, keys):
-        if query.is_exact:
-            total += db.get(
-                f"""select count(*) from (select 1 from passage_text t {join}
-                where passage_text match ? and t.rowid between ? and ? limit ?)""",
-                (*values, query.text, *each, limit - total),
-            )
-            is_exact = total < limit
-        else:
-            found, is_exact = newest_matches(db, node, filter, each, limit - total)
-            total += len(found)
-        if not is_exact:
-            return total, False
-    return total, True
+    total: int = db.get(
+        f"""select count(*) from (select 1 from passage_text t {join}
+        where passage_text match ? and t.rowid between ? and ? limit ?)""",
+        (*values, query.text, *key_range, limit),
+    )
+    return total, total < limit
 
 
 def verify(
@@ -297,19 +285,13 @@ def join_filter(filter: Filter | None) -> tuple[str, list[Any]]:
 
 
 def best_matches(
-    db: Connection,
-    node: Node,
-    filter: Filter,
-    key_range: KeyRange,
-    limit: int,
-    keys: Sequence[int] | None = None,
+    db: Connection, node: Node, filter: Filter, key_range: KeyRange, limit: int
 ) -> list[tuple[int, float]]:
     """The keys of the passages in a range that match, with their scores, best first.
 
-    Passages with rare words come first, short ones before long ones. `keys` is the result of
-    `keys_in_few_documents`.
+    Passages with rare words come first, short ones before long ones.
     """
-    weights = weigh_matches(db, node, filter, key_range, keys)
+    weights = weigh_matches(db, node, filter, key_range)
     ordered = sorted(weights, key=lambda key: (-round(weights[key], 9), -key))
     where, values = conditions(filter)
     hits: list[tuple[int, float]] = []
@@ -333,31 +315,20 @@ def best_matches(
 
 
 def weigh_matches(
-    db: Connection,
-    node: Node,
-    filter: Filter,
-    key_range: KeyRange,
-    keys: Sequence[int] | None,
+    db: Connection, node: Node, filter: Filter, key_range: KeyRange
 ) -> dict[int, float]:
     """The passages that match any part of a query, with the sum of the weights of these parts.
 
     If a part has too many matches, they are the newest that pass the filter.
     """
     first, last = key_range
-    ranges = ranges_with_keys(key_range, keys)
     weights: dict[int, float] = {}
     for part in alternatives(node):
-        matches: list[int] = []
-        for each in ranges:
-            found = newest_matches(db, part, None, each, _MAX_MATCHES_PER_WORD)
-            if not found.is_complete:
-                found = newest_matches(db, part, filter, each, _MAX_MATCHES_PER_WORD)
-            matches += found.keys
-        frequency = len(matches)
-        if keys is not None and matches:
-            frequency, _ = count_matches(db, part, None, key_range, _MAX_MATCHES_PER_WORD)
-        weight = inverse_document_frequency(frequency, last - first + 1)
-        for key in matches:
+        found = newest_matches(db, part, None, key_range, _MAX_MATCHES_PER_WORD)
+        if not found.is_complete:
+            found = newest_matches(db, part, filter, key_range, _MAX_MATCHES_PER_WORD)
+        weight = inverse_document_frequency(len(found.keys), last - first + 1)
+        for key in found.keys:
             weights[key] = weights.get(key, 0.0) + weight
     return weights
 

@@ -18,8 +18,8 @@ from recollect.store.sqlite.private_files import file_lock
 from recollect.store.sqlite.transactions import Connections
 
 if TYPE_CHECKING:
+    from recollect.store.sqlite.vector_files import VectorUpkeep
     from recollect.store.sqlite.vector_search import VectorSearch
-    from recollect.store.sqlite.vector_upkeep import VectorUpkeep
     from recollect.store.sqlite.volume_index import VolumeIndex
 
 
@@ -52,7 +52,7 @@ class IndexFolder:
 
     @cached_property
     def vector_upkeep(self) -> VectorUpkeep:
-        from recollect.store.sqlite.vector_upkeep import VectorUpkeep
+        from recollect.store.sqlite.vector_files import VectorUpkeep
 
         return VectorUpkeep(self._vector_folder, self._connections, self.is_encrypted)
 

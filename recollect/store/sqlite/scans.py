@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from recollect.model.search import Filter
@@ -21,11 +20,6 @@ from recollect.store.sqlite.filters import conditions, passage_conditions
 
 KeyRange = tuple[int, int]
 """A first and a last key, both included."""
-
-# Each range is a query of its own, so nearby keys share one: scanning the keys between them is
-# cheaper than another query.
-_MAX_RANGES = 32
-_MAX_GAP_KEYS = 1_000
 
 
 def all_keys(db: Connection) -> KeyRange:
@@ -56,26 +50,6 @@ def _keys_in_few_documents(db: Connection, filter: Filter) -> list[int] | None:
     sql = """select p.key from json_each(?) k cross join passage p on p.document = k.value
       order by p.key"""
     return [key for (key,) in db.execute(sql, (json.dumps(documents),))]
-
-
-def ranges_with_keys(key_range: KeyRange, keys: Sequence[int] | None) -> list[KeyRange]:
-    """The parts of a range that contain these keys; the whole range if `keys` is None."""
-    if keys is None:
-        return [key_range]
-    inside = keys_in(key_range, keys)
-    if not inside:
-        return []
-    if inside[-1] - inside[0] - len(inside) < _MAX_GAP_KEYS:  # no gap can be wide enough
-        return [(inside[0], inside[-1])]
-    pairs = list(pairwise(inside))
-    widest_gaps = sorted((after - before for before, after in pairs), reverse=True)
-    max_gap = _MAX_GAP_KEYS
-    if len(widest_gaps) > _MAX_RANGES:
-        max_gap = max(max_gap, widest_gaps[_MAX_RANGES])
-    gaps = [(before, after) for before, after in pairs if after - before > max_gap]
-    starts = [inside[0], *(after for _, after in gaps)]
-    ends = [*(before for before, _ in gaps), inside[-1]]
-    return list(zip(starts, ends, strict=True))
 
 
 def keys_in(key_range: KeyRange, keys: Sequence[int]) -> Sequence[int]:

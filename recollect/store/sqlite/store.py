@@ -34,7 +34,7 @@ from recollect.store.sqlite.index_folder import IndexFolder
 from recollect.store.sqlite.private_files import create_private_folder, protect_file
 from recollect.store.sqlite.purging import Purging, request_purge
 from recollect.store.sqlite.readers import FileChanged
-from recollect.store.sqlite.scans import all_keys, joined, keys_in_few_documents, scan_by_key
+from recollect.store.sqlite.scans import all_keys, joined, scan_by_key
 from recollect.store.sqlite.schema import create, is_created
 from recollect.store.sqlite.transactions import Connections
 from recollect.store.sqlite.verification import UNINDEXED
@@ -180,8 +180,7 @@ class SqliteStore(SqlStore[Connection], text=passages):
             resolved_filter = resolve_filter(db, filter)
             if has_volumes(db):
                 return self._index_folder.volumes.match(db, node, resolved_filter, limit)
-            keys = keys_in_few_documents(db, resolved_filter)
-            hits = fts.best_matches(db, node, resolved_filter, all_keys(db), limit, keys)
+            hits = fts.best_matches(db, node, resolved_filter, all_keys(db), limit)
             return [key for key, _ in hits]
 
         return self._search(work)
@@ -192,8 +191,7 @@ class SqliteStore(SqlStore[Connection], text=passages):
             resolved_filter = resolve_filter(db, filter)
             if has_volumes(db):
                 return self._index_folder.volumes.count(db, node, resolved_filter, limit)
-            keys = keys_in_few_documents(db, resolved_filter)
-            return fts.count_matches(db, node, resolved_filter, all_keys(db), limit, keys)
+            return fts.count_matches(db, node, resolved_filter, all_keys(db), limit)
 
         return self._search(work)
 

@@ -39,7 +39,6 @@ from recollect.store.sqlite.scans import (
     KeyRange,
     all_keys,
     keys_in,
-    keys_in_few_documents,
     passing_keys,
 )
 from recollect.store.sqlite.sealing import ranges_to_seal, size_of
@@ -102,9 +101,8 @@ class VolumeIndex:
             db, node, lambda volume: volume.best_matches(node, volume_filter, limit)
         )
         hits: list[Match] = []
-        keys = keys_in_few_documents(db, filter) if fts_ranges else None
         for key_range in reversed(fts_ranges):
-            hits += fts.best_matches(db, node, filter, key_range, limit, keys)
+            hits += fts.best_matches(db, node, filter, key_range, limit)
         hits += self._changed_matches(db, node, filter, changed_texts)
         hits += [hit for result in reversed(results) for hit in result]
         # Sorting is stable. So among passages with the same score, the newest come first, and the
@@ -157,10 +155,7 @@ class VolumeIndex:
         results, fts_ranges, changed_texts = self._search_volumes(
             db, node, lambda volume: volume.count_matches(node, volume_filter)
         )
-        keys = keys_in_few_documents(db, filter) if filter and fts_ranges else None
-        counts = [
-            fts.count_matches(db, node, filter, key_range, limit, keys) for key_range in fts_ranges
-        ]
+        counts = [fts.count_matches(db, node, filter, key_range, limit) for key_range in fts_ranges]
         total = sum(results) + sum(count for count, _ in counts)
         total += len(passing_texts(db, node, filter, changed_texts))
         return total, all(is_exact for _, is_exact in counts)
