@@ -21,7 +21,7 @@ from recollect.store.postgres.words import word_rows
 from recollect.store.sql import statistics
 from recollect.store.sql.changes import extended_dates, outdated_position
 from recollect.store.sql.encoding import PASSAGE_COLUMNS, passage_row
-from recollect.store.sql.rewriting import is_rewritable
+from recollect.store.sql.passages import is_rewritable
 from recollect.store.values import Appended
 
 _ARGUMENTS = (

@@ -13,7 +13,7 @@ from recollect.model.documents import Document, Passage
 from recollect.model.kinds import OBSERVATIONS
 from recollect.store.errors import missing_document
 from recollect.store.sql import passages as passage_sql
-from recollect.store.sql import receipts, rewriting, tombstones
+from recollect.store.sql import receipts, tombstones
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import (
     decode_passage,
@@ -221,7 +221,7 @@ def mark_extended(db: Database, id: str) -> None:
         "returning key, kind",
         (identifier(id),),
     )
-    if rewriting.is_rewritable(kind):
+    if passage_sql.is_rewritable(kind):
         receipts.detach_from_imports(db, key)
 
 

@@ -12,7 +12,7 @@ from recollect.errors import NotFound
 from recollect.language.text import identifier
 from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
-from recollect.store.sql import changes, lookup, rewriting, saving
+from recollect.store.sql import changes, lookup, saving
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex
 from recollect.store.sql.encoding import document_row
@@ -62,8 +62,8 @@ def save_document(db: Database, index: TextIndex, document: Document) -> bool:
     if key is None:
         saving.save(db, index, [document], None, index_ids=True)
         return False
-    head, rows = rewriting.passage_rows(document)
-    replacement = rewriting.replace_passages(db, index, key, rows, None, True)
+    head, rows = passage_sql.passage_rows(document)
+    replacement = passage_sql.rewrite_passages(db, index, key, rows, None, True)
     stored = lookup.read_header(db, key)
     row = document_row(merge_fields(replace(document, head=head), stored))
     if row != document_row(stored):

@@ -28,7 +28,7 @@ from recollect.model.edited_fields import (
     edited_metadata,
 )
 from recollect.model.receipts import Counts, FileReceipt, Receipt
-from recollect.store.sql import rewriting
+from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database
 from recollect.store.sql.encoding import (
     PASSAGE_COLUMNS,
@@ -170,7 +170,7 @@ def earlier_state(state: str | None, later: State | None) -> str | None:
         return json.dumps(later)
     merged = json.loads(state)
     merged["imported"] = later["imported"]
-    if not rewriting.is_rewritable(merged["document"]["kind"]):
+    if not passage_sql.is_rewritable(merged["document"]["kind"]):
         ids = {row[_ID] for row in merged["passages"]}
         merged["passages"] += [row for row in later["passages"] if row[_ID] not in ids]
     return json.dumps(merged)

@@ -13,7 +13,7 @@ from recollect.language.text import identifier, truncate
 from recollect.model.audience import is_human_only
 from recollect.model.documents import Document, Passage, places
 from recollect.store.sql import passages as passage_sql
-from recollect.store.sql import receipts, rewriting
+from recollect.store.sql import receipts
 from recollect.store.sql.database import Database, IndexRow, TextIndex
 from recollect.store.sql.encoding import (
     document_row,
@@ -71,7 +71,7 @@ def rewrite(
     """See Store.rewrite."""
     key = key_of(db, id)
     stored = read_header(db, key)
-    if not rewriting.is_rewritable(stored.kind):
+    if not passage_sql.is_rewritable(stored.kind):
         raise InvalidInput(
             f"{truncate(id, 80)!r} is a conversation and cannot be rewritten. Add messages instead."
         )
@@ -201,7 +201,7 @@ class _Saver:
             self._add(key, document, passages[n], (position, canonical), title)
             title = ""  # only the opening passage carries it
         if self._receipt is not None:
-            before = receipts.NEW if rewriting.is_rewritable(document.kind) else None
+            before = receipts.NEW if passage_sql.is_rewritable(document.kind) else None
             self._receipt_rows.append((self._receipt, key, before))
         return SaveResult(document.id, True, new=len(order), copies=copies)
 
@@ -272,7 +272,7 @@ class _Saver:
         self.flush()  # the document may be in the collected rows
         stored = read_header(self._db, key)
         replaces = not document.partial and not is_older(document, stored)
-        if rewriting.is_rewritable(stored.kind, document.kind):
+        if passage_sql.is_rewritable(stored.kind, document.kind):
             document = keep_creation_date(document, stored)
             if replaces:
                 return self._replace(key, stored, keep_personal_fields(document, stored))
@@ -406,9 +406,9 @@ class _Saver:
         if self._receipt is not None:
             whole = read(self._db, key)
         repeated, is_own = self._earlier_attempt(key, document)
-        head, rows = rewriting.passage_rows(document)
+        head, rows = passage_sql.passage_rows(document)
         has_indexed_ids = document.shared_ids or self._index_ids
-        replacement = rewriting.replace_passages(
+        replacement = passage_sql.rewrite_passages(
             self._db, self._index, key, rows, self._receipt, has_indexed_ids
         )
         self._next_passage = self._db.get(
@@ -437,7 +437,7 @@ class _Saver:
             if whole is None:
                 receipts.detach_from_imports(self._db, key)
             else:
-                _, whole_rows = rewriting.passage_rows(whole)
+                _, whole_rows = passage_sql.passage_rows(whole)
                 before = receipts.state_of(whole, whole_rows, new_document.updated_at)
         receipts.record(self._db, self._receipt, key, before)
         return result

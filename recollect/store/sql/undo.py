@@ -26,7 +26,7 @@ from recollect.model.receipts import Receipt
 from recollect.model.sources import PROXY
 from recollect.model.undo import DELETE, Change, Edit
 from recollect.store.errors import missing_change
-from recollect.store.sql import changes, receipts, rewriting
+from recollect.store.sql import changes, receipts
 from recollect.store.sql import passages as passage_sql
 from recollect.store.sql.database import Database, TextIndex, get_marker, set_marker
 from recollect.store.sql.encoding import PASSAGE_COLUMNS, document_row, dump
@@ -81,7 +81,7 @@ def trash(db: Database, id: str, until: datetime, index: TextIndex) -> Change:
     """See Store.trash."""
     key = key_of(db, id)
     document = read(db, key)
-    _, rows = rewriting.passage_rows(document)
+    _, rows = passage_sql.passage_rows(document)
     state = receipts.state_of(document, rows)
     changes.delete(db, key, index)
     return log(db, DELETE, document, state, until)
@@ -304,12 +304,12 @@ def undo_import(db: Database, id: int, index: TextIndex) -> Receipt:
     db.run(f"delete from receipt_document where {db.own()} and receipt = ?", (id,))
     for document, kind, before in rows:
         state = None if before is None else json.loads(before)
-        if not rewriting.is_rewritable(kind):
+        if not passage_sql.is_rewritable(kind):
             undo_merge(db, id, document, state, index)
         elif before == receipts.NEW:
             changes.delete(db, document, index)
         elif state is not None:
-            rewriting.replace_passages(db, index, document, receipts.state_rows(state), None)
+            passage_sql.rewrite_passages(db, index, document, receipts.state_rows(state), None)
             restore_fields(db, document, state, index)
             passage_sql.increment_version(db, document)
     receipt = receipts.read_receipt(db, id)  # names of deleted documents have been removed from it

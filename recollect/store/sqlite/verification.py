@@ -266,8 +266,6 @@ def verify(db: Connection) -> Findings:
 _PAGES_PER_STEP = 1_024
 _BUSY_MILLISECONDS = 30_000
 
-"""Called with the pages copied and their total."""
-
 
 class LibraryCounts(NamedTuple):
     """What is in the copy of a library."""
@@ -284,60 +282,39 @@ def copy_database(source: Path, target: Path) -> None:
     again, however much they write.
     """
     key = data_key(source)
-    reader = open_reader(source, key)
-    try:
-        copy = apsw.Connection(str(target))
-        try:
-            apply_key(copy, key)
-            if key is not None:  # then, pages are only copied to pages of the same size
-                copy.execute(f"pragma page_size = {reader.pragma('page_size')}")
-            os.chmod(target, 0o600)  # noqa: PTH101 - by name, see connection.py
-            # If the copy is interrupted, it is deleted, so it needs no journal.
-            copy.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
-            copy_pages(copy, reader)
-            require_unchanged(reader, source)
-        finally:
-            copy.close(True)
-    finally:
-        reader.close(True)
+    with (
+        closing(open_to_copy(source, key)) as reader,
+        closing(apsw.Connection(str(target))) as copy,
+    ):
+        reader.set_busy_timeout(_BUSY_MILLISECONDS)
+        reader.execute("begin; select count(*) from sqlite_schema").fetchall()
+        apply_key(copy, key)
+        if key is not None:  # then, pages are only copied to pages of the same size
+            copy.execute(f"pragma page_size = {reader.pragma('page_size')}")
+        os.chmod(target, 0o600)  # noqa: PTH101 - by name, see connection.py
+        # If the copy is interrupted, it is deleted, so it needs no journal.
+        copy.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
+        with copy.backup("main", reader, "main") as backup:
+            while not backup.done:
+                backup.step(_PAGES_PER_STEP)
+        stamp = getattr(reader, "unlocked_stamp", None)
+        if stamp is not None and file_stamp(source) != stamp:
+            raise StoreBusy(f"{source} changed while it was copied in read-only mode. Try again.")
 
 
-def open_reader(path: Path, key: DataKey | None) -> apsw.Connection:
-    """A connection in a read transaction."""
+def open_to_copy(path: Path, key: DataKey | None) -> apsw.Connection:
     if READ_ONLY.get():
-        return begin(connect_read_only(path))
+        return connect_read_only(path)
     try:
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         apply_key(db, key)
-        return begin(db)
+        db.set_busy_timeout(_BUSY_MILLISECONDS)
+        db.execute("select count(*) from sqlite_schema").fetchall()
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         if os.access(path.parent, os.W_OK):
             raise
-        return begin(connect_read_only(path))  # on a read-only disk
-
-
-def begin(db: apsw.Connection) -> apsw.Connection:
-    try:
-        db.set_busy_timeout(_BUSY_MILLISECONDS)
-        db.execute("begin")
-        db.execute("select count(*) from sqlite_schema").fetchall()
-    except BaseException:  # nobody else would close the connection
-        db.close(True)
-        raise
+        return connect_read_only(path)  # on a read-only disk
     return db
-
-
-def require_unchanged(reader: apsw.Connection, path: Path) -> None:
-    """Reject the copy if it was read without locks, and another program wrote meanwhile."""
-    stamp = getattr(reader, "unlocked_stamp", None)
-    if stamp is not None and file_stamp(path) != stamp:
-        raise StoreBusy(f"{path} changed while it was copied in read-only mode. Try again.")
-
-
-def copy_pages(copy: apsw.Connection, reader: apsw.Connection) -> None:
-    with copy.backup("main", reader, "main") as backup:
-        while not backup.done:
-            backup.step(_PAGES_PER_STEP)
 
 
 def check_library_copy(path: Path) -> LibraryCounts:
@@ -346,30 +323,24 @@ def check_library_copy(path: Path) -> LibraryCounts:
     Damage to the text index does not count: it is built again from the messages.
     """
     check_database_copy(path, derived="passage_text")
-    db = connect(path)
     try:
-        return LibraryCounts(
-            db.pragma("user_version"),
-            db.get("select count(*) from document"),
-            db.get("select count(*) from passage"),
-        )
+        with closing(connect(path)) as db:
+            return LibraryCounts(
+                db.pragma("user_version"),
+                db.get("select count(*) from document"),
+                db.get("select count(*) from passage"),
+            )
     except apsw.Error as error:
         raise DamagedLibrary(f"The copy of the library is not readable: {error}.") from error
-    finally:
-        db.close(True)
 
 
 def check_database_copy(path: Path, derived: str = "") -> None:
     """Check every page and index of a copy that nobody uses. Raises DamagedLibrary."""
     try:
-        db = connect(path)
-        try:
-            # One message that cannot be decompressed must not prevent backups of all others.
-            with db.codec.without_decompressing():
-                lines = structural_problems(db, 20)
+        # One message that cannot be decompressed must not prevent backups of all others.
+        with closing(connect(path)) as db, db.codec.without_decompressing():
+            lines = structural_problems(db, 20)
             orphans = db.rows("pragma foreign_key_check")
-        finally:
-            db.close(True)
     except apsw.Error as error:
         raise DamagedLibrary(f"The database is damaged: {error}.") from error
     problems = [line for line in lines if not (derived and derived in line)]
