@@ -513,26 +513,6 @@ def test_the_same_library_under_two_names_is_refused(
         assert original.conversation("c1")
 
 
-def test_an_unfinished_target_cannot_be_opened_or_moved(places: Places) -> None:
-    source, target, third = places("sqlite"), places("sqlite"), places("sqlite")
-    old, new = source.store(), target.store()
-    fill(old)
-    old.close()
-    new.close()
-    with pytest.MonkeyPatch.context() as patch:
-        interrupt(type(new), "import_batch", 3, patch, after=True)
-        with pytest.raises(Killed):
-            move(source, target)
-    for open_ in (
-        target.library,
-        lambda: recollect.places.open_existing(target.where, target.user),
-    ):
-        with pytest.raises(RecollectError, match="recollect move"):
-            open_()
-    with pytest.raises(InvalidInput, match="is incomplete"):
-        move(target, third)
-
-
 def test_a_finished_move_can_be_run_again(places: Places) -> None:
     source, target = places("sqlite"), places("postgres")
     with source.library() as full:

@@ -66,14 +66,6 @@ def test_undo_keeps_the_date_of_a_later_message(stocked: recollect.Library) -> N
     assert after.updated_at - date < timedelta(milliseconds=1)
 
 
-def test_a_change_that_changes_nothing_cannot_be_undone(stocked: recollect.Library) -> None:
-    assert stocked.rename(ID, " Quilts ") is None
-    assert stocked.pin(ID, pinned=False) is None
-    with pytest.raises(InvalidInput, match="at least one tag"):
-        stocked.tag(ID, " ")
-    assert stocked.changes() == []
-
-
 def test_blank_titles_and_tags_are_refused(stocked: recollect.Library) -> None:
     for title in ("", "  "):
         with pytest.raises(InvalidInput, match="title: "):
@@ -146,13 +138,6 @@ def test_an_emptied_trash_is_in_no_file(stocked: recollect.Library, place: str) 
     assert stocked.empty_trash() == 1
     stocked.close()
     assert files_with(place, "Quilts") == []
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_the_copy_is_there_until_then(stocked: recollect.Library, place: str) -> None:
-    stocked.trash(ID)
-    stocked.close()
-    assert files_with(place, "Quilts")
 
 
 def test_a_prefix_is_resolved_to_the_id(stocked: recollect.Library) -> None:

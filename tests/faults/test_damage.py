@@ -336,17 +336,6 @@ def test_what_is_in_the_journal_is_rescued(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_the_first_half_of_a_file_is_rescued(small: Healthy, damaged: Path, tmp_path: Path) -> None:
-    file = library_file(damaged, "ann")
-    ends = sorted(max(end for _, end in ranges) for ranges in small.ranges.values())
-    half = ends[len(ends) // 2] // 8192 * 8192
-    with file.open("r+b") as opened:
-        opened.truncate(half)
-    _, rescued = rescue(damaged, tmp_path / "new")
-    inside = {id_ for id_, ranges in small.ranges.items() if all(end <= half for _, end in ranges)}
-    assert inside and inside <= rescued.keys()
-
-
 # -- exports, moves and servers ---
 
 
@@ -431,16 +420,6 @@ def test_a_server_is_ready_while_a_library_is_being_created(tmp_path: Path) -> N
         answer = client.get("/readyz")
     service.close()
     assert answer.status_code == 200, answer.text
-
-
-def test_the_report_is_also_json(
-    damaged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = str(tmp_path / "new")
-    options = ["--user", "ann", "--json", "--no-index"]
-    assert main(["salvage", str(damaged), target, *options]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert (report["messages"], report["is_complete"]) == (60, True)
 
 
 def test_a_library_is_not_rescued_into_itself_or_into_another(

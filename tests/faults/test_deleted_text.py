@@ -9,9 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,14 @@ import pytest
 from contents import all_contents
 
 import recollect
-from recollect import Document, Filter, Selection
+from recollect import Filter, Selection
 from recollect.index import background
 from recollect.memory.backlog import catch_up
 from recollect.model.kinds import OBSERVATION
 from recollect.model.receipts import FileReceipt
 from recollect.places import keys, library_file
 from recollect.serve.http.service import Service
-from recollect.serve.identity.accounts import new_key, new_session
-from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.accounts import new_key
 from recollect.store.base import Store
 from recollect.store.sqlite import sealing
 from recollect.store.sqlite.connection import connect
@@ -207,45 +205,6 @@ def test_a_killed_purge_is_completed_later(tmp_path: Path, moment: str) -> None:
     assert words_in_files(tmp_path, 40) == []
 
 
-def rename(library: recollect.Library) -> None:
-    library.update_conversation("trip", title="Journey")
-
-
-def change_tags(library: recollect.Library) -> None:
-    library.update_conversation("trip", tags=["sailing"])
-
-
-def delete_messages(library: recollect.Library) -> None:
-    library.delete_message("trip", "m2")
-    library.delete_message("trip", "m1")
-
-
-def edit_messages(library: recollect.Library) -> None:
-    def change(document: Document) -> Document:
-        passages = tuple(p._replace(content="We use hemp.") for p in document.passages)
-        return replace(document, passages=passages)
-
-    library.revise_conversation("trip", change)
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (rename, "zanzibar"),
-        (change_tags, "vermilion"),
-        (delete_messages, CANARY),
-        (edit_messages, CANARY),
-    ],
-)
-def test_no_file_contains_text_that_was_replaced(
-    trip: recollect.Library, home: Path, change: Callable[[recollect.Library], None], text: str
-) -> None:
-    change(trip)
-    assert trip.purge_status().state == "done"
-    trip.close()
-    assert not files_with(home, text.encode())
-
-
 @SQLITE
 def test_no_file_contains_an_import_that_was_undone(
     library: recollect.Library, tmp_path: Path
@@ -290,17 +249,6 @@ def test_no_file_contains_observations_of_a_deleted_conversation(
     assert library.purge_status().state == "done"
     library.close()
     assert not files_with(home, CANARY.encode(), *bodies)
-
-
-def test_no_file_contains_a_session_that_was_ended(tmp_path: Path) -> None:
-    with closing(keys(tmp_path)) as store:
-        _, key = new_key(store, "ann", "laptop")
-        _, session = new_session(
-            store, Principal("ann"), key_id=key.id, user_agent=CANARY, address="192.0.2.77"
-        )
-        store.end_session(session.id)
-    assert not files_with(tmp_path, CANARY.encode(), b"192.0.2.77", session.hash)
-    assert files_with(tmp_path, b"laptop")
 
 
 def test_the_secret_of_an_api_key_is_in_no_file(tmp_path: Path) -> None:

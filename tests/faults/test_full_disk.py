@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -77,29 +76,6 @@ def test_a_library_on_a_full_disk_is_opened_and_read(disk: Disk) -> None:
         disk.free()
         add(library, "second", "the second crane")
         assert library.search("crane").total == 2
-
-
-def test_a_trash_that_cannot_be_emptied_does_not_prevent_reading(
-    disk: Disk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECOLLECT_UNDO_MINUTES", "0")
-    with recollect.open(disk.folder / "home", background=False) as library:
-        add(library, "second", LONG)
-        library.trash("second")
-    disk.fill()
-    with recollect.open(disk.folder / "home", background=True) as library:
-        assert library.search("crane").total == 1
-
-
-def test_commands_read_on_a_full_disk(disk: Disk, capsys: pytest.CaptureFixture[str]) -> None:
-    home = str(disk.folder / "home")
-    disk.fill()
-    assert main(["search", "crane", "--json", "--home", home]) == 0
-    assert len(json.loads(capsys.readouterr().out)["hits"]) == 1
-    source = disk.folder.parent / "note.md"
-    source.write_text(LONG)
-    assert main(["import", str(source), "--home", home]) == 1
-    assert "disk is full" in capsys.readouterr().err
 
 
 def test_people_sign_in_and_read_on_a_full_disk(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -68,23 +67,6 @@ def test_a_saved_document_is_read_back_unchanged(store: Store) -> None:
     assert store.document("c1") == arrange(replace(document, id="c1"))
 
 
-def test_texts_with_the_characters_of_sql_are_read_back_unchanged(store: Store) -> None:
-    texts = [
-        'a "quote" \'',
-        "back\\slash\\",
-        "{a,b}",
-        "null",
-        "NULL",
-        "line\nline\t",
-        "$1 ? %s",
-        "ü,€",
-    ]
-    messages = [message(f'{n}\\",{{', text, "user", n, author=text) for n, text in enumerate(texts)]
-    document = conversation(*messages)
-    store.save([document])
-    assert store.document("c1") == arrange(replace(document, id="c1"))
-
-
 def test_saving_the_same_again_changes_nothing(store: Store) -> None:
     document = conversation(message("a", "hello"), message("b", "hi", "assistant", 1))
     store.save([document])
@@ -143,24 +125,6 @@ def test_a_partial_copy_adds_but_never_replaces(store: Store) -> None:
     assert [p.content for p in store.document("c1").passages] == ["the full text", "more"]
 
 
-def test_two_sources_may_use_the_same_id(store: Store) -> None:
-    store.save(
-        [
-            conversation(message("a", "one")),
-            replace(conversation(message("a", "two")), source="other"),
-        ]
-    )
-    assert store.document("c1").passages[0].content == "one"
-    assert store.document("other:c1").passages[0].content == "two"
-    store.save(
-        [
-            conversation(message("a", "three"), id="third:c1"),
-            replace(conversation(message("a", "four")), source="third"),
-        ]
-    )
-    assert store.document("third:c1#2").passages[0].content == "four"
-
-
 def test_a_copy_of_another_documents_message_is_skipped_if_ids_are_shared(
     store: Store,
 ) -> None:
@@ -179,11 +143,6 @@ def test_a_copy_of_another_documents_message_is_skipped_if_ids_are_shared(
     (again,) = store.save([resumed])
     assert (again.new, again.same, again.copies) == (0, 1, 2)
     assert [p.id for p in store.document("c2").passages] == ["c"]
-
-
-def test_a_message_id_used_twice_in_one_document_is_stored_once(store: Store) -> None:
-    store.save([conversation(message("a", "first"), message("a", "second"))])
-    assert [p.content for p in store.document("c1").passages] == ["second"]
 
 
 def test_all_branches_are_stored_and_the_canonical_path_is_marked(store: Store) -> None:
@@ -266,13 +225,6 @@ def test_a_huge_message_is_stored_and_found_by_its_first_words(
     assert store.stats()["indexed_in_part"] == 1
 
 
-def test_a_message_without_a_date_is_stored_and_listed_last(store: Store) -> None:
-    store.save(
-        [conversation(Passage("a", "user", "no time here"), message("b", "a time here", minutes=1))]
-    )
-    assert [c.id for c in recent(store, "here", EVERYTHING, 10)] == ["b", "a"]
-
-
 @given(
     st.lists(
         st.tuples(st.text(max_size=30), st.sampled_from(["user", "assistant", "tool"])),
@@ -315,16 +267,6 @@ def test_appending_another_message_with_a_used_id_raises_conflict(store: Store) 
     with pytest.raises(InvalidInput, match="already used"):
         store.append("c1", message("a", "something else"))
     assert store.document("c1").passages[0].content == "hello"
-
-
-def test_appending_to_an_earlier_message_creates_a_branch(store: Store) -> None:
-    store.save([conversation(message("a", "one"), message("b", "two", minutes=1))])
-    store.append("c1", message("c", "instead of two", minutes=2, parent="a"))
-    assert [(p.id, p.canonical) for p in store.document("c1").passages] == [
-        ("a", True),
-        ("b", False),
-        ("c", True),
-    ]
 
 
 def test_appending_to_a_missing_document_or_parent_raises_not_found(store: Store) -> None:
@@ -388,14 +330,6 @@ def test_a_document_is_found_by_its_current_title(store: Store) -> None:
     assert (matching_ids(store, "zeppelin"), matching_ids(store, "airship")) == ([], ["a"])
     with pytest.raises(NotFound):
         store.edit("nowhere", Edit(title="x"))
-
-
-def test_a_rename_survives_importing_the_same_file_again(store: Store) -> None:
-    document = conversation(message("a", "hello"), title="Theirs")
-    store.save([document])
-    store.edit("c1", Edit(title="Mine"))
-    store.save([document])
-    assert store.document("c1").title == "Mine"
 
 
 def test_a_deleted_document_is_gone_everywhere(store: Store) -> None:
@@ -600,32 +534,6 @@ def test_no_input_breaks_a_search(conversations: Store, text: str) -> None:
     recent(conversations, storable(text), EVERYTHING, 5)
 
 
-@given(st.data())
-def test_recent_agrees_with_a_scan_of_all_messages(
-    conversations: Store, data: st.DataObject
-) -> None:
-    from recollect.language.text import fold
-
-    everything = [
-        p
-        for d in conversations.iter_documents(EVERYTHING)
-        for p in d.passages
-        if p.visibility != "hidden"
-    ]
-    content = data.draw(st.sampled_from([p.content for p in everything]))
-    start = data.draw(st.integers(0, len(content) - 1))
-    piece = content[start : start + data.draw(st.integers(1, 12))]
-    if data.draw(st.booleans()):
-        piece = " ".join(data.draw(st.permutations(content.split()))[:2])
-    words = set(re.findall(r"[^\W_]+", fold(piece)))
-    literal = {p.id for p in everything if fold(piece) in fold(p.content)}
-    by_words = {
-        p.id for p in everything if words and words <= set(re.findall(r"[^\W_]+", fold(p.content)))
-    }
-    assert literal <= {c.id for c in recent(conversations, piece, EVERYTHING, 50)}
-    assert by_words <= {c.id for c in recent(conversations, piece, EVERYTHING, 50, "words")}
-
-
 # -- receipts ---
 
 
@@ -660,40 +568,6 @@ def test_undo_restores_what_an_import_changed(store: Store) -> None:
     assert matching_ids(store, "second") == []
     assert matching_ids(store, "first") == ["a"]
     assert matching_ids(store, "old") == ["a"]
-
-
-def import_version(store: Store, day: int, *texts: str, kind: str = "conversation") -> int:
-    """Import the document of this day, whose messages have these texts; returns the receipt."""
-    receipt = store.start_import(f"export of day {day}")
-    passages = [message(f"m{n}", text, minutes=n) for n, text in enumerate(texts)]
-    document = conversation(
-        *passages, kind=kind, title=f"Title {day}", updated_at=NOON + timedelta(days=day)
-    )
-    store.save([document], receipt.id)
-    return receipt.id
-
-
-def texts_of(store: Store) -> list[str]:
-    (document,) = store.iter_documents(EVERYTHING)
-    return [document.title, *(passage.content for passage in document.passages)]
-
-
-@pytest.mark.parametrize("kind", ["conversation", "note"])
-def test_undoing_an_older_import_keeps_the_newer_version(store: Store, kind: str) -> None:
-    newer = import_version(store, 2, "second", kind=kind)
-    older = import_version(store, 1, "first", kind=kind)
-    store.undo_import(older)
-    assert texts_of(store) == ["Title 2", "second"]
-    store.undo_import(newer)
-    assert list(store.iter_documents(EVERYTHING)) == []
-
-
-def empty_store(reopen: Callable[[], Store]) -> Store:
-    """The store without the documents of the example before."""
-    store = reopen()
-    for document in list(store.iter_documents(EVERYTHING)):
-        store.delete(document.id)
-    return store
 
 
 def test_an_import_that_was_undone_while_it_runs_saves_nothing_more(store: Store) -> None:
@@ -751,29 +625,3 @@ def test_a_closed_store_raises_an_error(store: Store) -> None:
         store.stats()
     with pytest.raises(RecollectError, match="closed"):
         store.save([conversation(message("a", "x"))])
-
-
-@given(st.data())
-def test_order_and_path_stay_consistent_however_a_conversation_grows(
-    reopen: Callable[[], Store], data: st.DataObject
-) -> None:
-    store = empty_store(reopen)
-    names = "abcdef"
-    links = data.draw(st.lists(st.sampled_from([None, *names]), min_size=6, max_size=6))
-    passages = {
-        n: Passage(n, "user", f"word{n}", parent=p) for n, p in zip(names, links, strict=True)
-    }
-    saved_ids: set[str] = set()
-    for part in data.draw(
-        st.lists(st.sets(st.sampled_from(names), min_size=1), min_size=1, max_size=4)
-    ):
-        saved_ids |= part
-        head = data.draw(st.sampled_from([None, *sorted(part)]))
-        store.save(
-            [Document("test", "c1", head=head, passages=tuple(passages[n] for n in sorted(part)))]
-        )
-    stored = store.document("c1")
-    assert sorted(p.id for p in stored.passages) == sorted(saved_ids)
-    assert [p.position for p in stored.passages] == list(range(len(saved_ids)))
-    assert arrange(stored) == stored
-    assert all(matching_ids(store, f"word{n}") == [n] for n in saved_ids)

@@ -62,12 +62,3 @@ def test_an_original_that_is_imported_after_its_fork_leaves_no_empty_conversatio
     assert stored_ids(store) == {"c2": ["a", "b", "x"]}
     store.undo_import(fork)
     assert stored_ids(store) == {}
-
-
-def test_an_original_is_stored_once_it_has_a_message_of_its_own(store: Store) -> None:
-    run_import(store, session("c2", "a", "b", "x"), session("c1", "a", "b"))
-    later = run_import(store, session("c1", "a", "b", "c"))
-    assert stored_ids(store) == {"c2": ["a", "b", "x"], "c1": ["c"]}
-    store.undo_import(later)
-    assert stored_ids(store) == {"c2": ["a", "b", "x"]}
-    assert store.verify().healthy

@@ -114,36 +114,3 @@ def test_the_newest_message_of_each_conversation_is_listed(store: Store) -> None
         assert ([candidate.id for candidate in candidates], count) == (expected, total), filter
     candidates, _, _ = store.newest(Filter(), 3, 6, by_document=True)
     assert [candidate.id for candidate in candidates] == ["undated"]
-
-
-def test_the_newest_messages_are_those_whose_conversation_has_the_words_in_its_title(
-    store: Store,
-) -> None:
-    titles = {
-        "ascii": "Walrus_notes: the TUSK",
-        "accents": "Le café des walruses",
-        "name": "Speed of C++ code",
-        "script": "会議の記録",
-        "none": "",
-    }
-    for number, (name, title) in enumerate(titles.items()):
-        opening = message(f"{name}-1", minutes=number, author="Ada")
-        store.save([conversation(opening, message(f"{name}-2"), id=name, title=title)])
-    for phrase, names in {
-        "walrus": ["ascii"],
-        "walrus*": ["accents", "ascii"],
-        "the tusk": ["ascii"],
-        "notes tusk": [],
-        "cafe": ["accents"],
-        "C++": ["name"],
-        "c": [],
-        "会議": ["script"],
-        "alrus": [],
-    }.items():
-        candidates, total, _ = store.newest(Filter(titles=(phrase,), authors=("Ada",)), 9, 0)
-        assert [candidate.document for candidate in candidates] == names, phrase
-        assert total == len(names)
-        others = {name for name in titles if name not in names}
-        candidates, total, _ = store.newest(Filter(not_titles=(phrase,)), 3, 0)
-        assert {candidate.document for candidate in candidates} <= others
-        assert total == 2 * len(others)

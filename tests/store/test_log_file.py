@@ -91,17 +91,6 @@ def test_others_can_write_while_a_commit_waits_for_the_disk(
     assert writer.error is None
 
 
-def test_a_message_that_another_process_has_stored_is_flushed_before_it_is_acknowledged(
-    store: SqliteStore, flush_with: Callable[[Flush], None]
-) -> None:
-    flushes: list[int] = []
-    with closing(SqliteStore(store.path)) as other:
-        append(other, "m1")
-        flush_with(flushes.append)
-        append(store, "m1")  # changes nothing
-    assert len(flushes) == 1
-
-
 @pytest.mark.parametrize(
     ("number", "expected_error"), [(errno.EIO, RecollectError), (errno.ENOSPC, StorageFull)]
 )
@@ -123,20 +112,3 @@ def test_nothing_is_acknowledged_that_the_disk_failed_to_store(
         writer.join()
         assert type(writer.error) is expected_error
         assert "could not store" in str(writer.error)
-
-
-def test_after_an_error_of_the_disk_the_whole_log_is_copied_into_the_database(
-    store: SqliteStore, flush_with: Callable[[Flush], None]
-) -> None:
-    disk = Disk()
-    disk.error = OSError(errno.EIO, "a broken disk")
-    disk.may_continue.set()
-    flush_with(disk.flush)
-    with pytest.raises(RecollectError, match="could not store"):
-        append(store, "m1")
-    append(store, "m1")
-    with closing(apsw.Connection(str(store.path))) as db:
-        ((_, pages, copied_pages),) = db.execute("pragma wal_checkpoint(noop)")
-    assert pages == copied_pages > 0
-    append(store, "m2")
-    assert ids(store) == ["m1", "m2"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from messages import NOON, conversation, message
 
 from recollect import Filter
@@ -67,31 +65,6 @@ def test_filters_apply_to_groups_also_by_model(store: Store) -> None:
     assert matches(store.match_groups(tram, Filter.of(pinned=False))) == 4
     assert len(store.match(tram, Filter.of(models="gpt-4o"), 10)) == 3
     assert store.count(tram, Filter.of(not_sources="test")) == (0, True)
-
-
-def test_months_of_all_times_are_counted(store: Store) -> None:
-    times = {
-        "0001-01": datetime(1, 1, 1, tzinfo=UTC),
-        "1969-11": datetime(1969, 11, 30, 23, 59, 59, 999_999, tzinfo=UTC),
-        "1969-12": datetime(1969, 12, 1, tzinfo=UTC),
-        "1970-01": datetime(1970, 1, 1, tzinfo=UTC),
-        "2024-02": datetime(2024, 2, 29, 12, tzinfo=UTC),
-        "9999-12": datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
-        "": None,
-    }
-    store.save(
-        [
-            conversation(
-                *(
-                    message(f"m{month}", content="A tram", role="user")._replace(created_at=time)
-                    for month, time in times.items()
-                )
-            )
-        ]
-    )
-    (group,) = store.match_groups(parse("tram"), Filter()).passages
-    assert group.matches == 7
-    assert group.months == {month: 1 for month in times if month}
 
 
 def test_an_agent_counts_only_what_it_may_see(store: Store) -> None:

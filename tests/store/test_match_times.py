@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from messages import NOON, conversation, message
-from random_libraries import random_documents, random_filter, random_tree
 
 from recollect import Filter
 from recollect.language.queries.query import parse
 from recollect.store.audience import AudienceStore
 from recollect.store.base import Store
-from recollect.store.sqlite import sealing
 from recollect.store.values import NO_TIME, TimedMatches
-
-MANY = 100_000
 
 
 def times_by_key(matches: TimedMatches) -> dict[int, datetime | None]:
@@ -59,31 +54,3 @@ def test_an_agent_does_not_get_the_times_of_human_only_messages(store: Store) ->
     assert len(store.match_times(parse("tram"), Filter()).keys) == 2
     (key,) = AudienceStore(store).match_times(parse("tram"), Filter()).keys.tolist()
     assert store.passages_by_key([key])[key][1].id == "b"
-
-
-@pytest.mark.parametrize("sealed", [False, True])
-def test_matches_with_times_are_those_of_a_search(
-    store: Store, sealed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
-    monkeypatch.setattr(sealing, "MAX_VOLUME_PASSAGES", 40)
-    store.save(random_documents(random.Random(0), 40))
-    if sealed:
-        store.refresh()
-        store.save(random_documents(random.Random(1), 3))
-    rng = random.Random(2)
-    sizes = []
-    for _ in range(60):
-        node, filter = random_tree(rng), random_filter(rng)
-        if rng.random() < 0.5:
-            filter = Filter(kinds=rng.choice([(), ("note",), ("conversation",)]), hidden=True)
-        matches = store.match_times(node, filter)
-        keys = store.match(node, filter, MANY)
-        assert sorted(matches.keys.tolist()) == sorted(keys)
-        expected = {key: time for key, _, time in store.change_times(keys)}
-        assert times_by_key(matches) == expected
-        groups = store.match_groups(node, filter)
-        assert sum(group.matches for group in groups.passages) == len(keys)
-        assert store.newest(filter, 3, 0)[1] == len(store.match_times(None, filter).keys)
-        sizes.append(len(keys))
-    assert sum(size > 0 for size in sizes) > 20

@@ -14,30 +14,11 @@ from recollect import Filter
 from recollect.errors import NotFound
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
-from recollect.language.text import identifier
 from recollect.model.edited_fields import without_edited_fields
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 
 # -- reading ---
-
-
-def test_a_document_is_found_by_source_and_source_id(store: Store) -> None:
-    odd, long = "c\ud800", "x" * 800
-    store.save(
-        [
-            conversation(message("a")),
-            conversation(message("a"), id=odd),
-            conversation(message("a"), id=long),
-        ]
-    )
-    assert [store.find_id("test", name) for name in ("c1", odd, long, "c2")] == [
-        "c1",
-        odd,
-        long,
-        None,
-    ]
-    assert store.find_id("elsewhere", "c1") is None
 
 
 def test_positions_are_in_reading_order_and_include_all_branches(store: Store) -> None:
@@ -65,48 +46,6 @@ def test_a_document_is_linear_until_it_has_a_branch(store: Store) -> None:
     assert store.is_linear("c1")
     with pytest.raises(NotFound):
         store.is_linear("ghost")
-
-
-def test_passages_are_read_by_key_and_missing_keys_are_skipped(store: Store) -> None:
-    store.save(
-        [
-            conversation(message("a", "one"), message("b", "two")),
-            conversation(message("a", "three"), id="c2"),
-        ]
-    )
-    keys = [position.key for document in ("c2", "c1") for position in store.positions(document)]
-    passages = store.passages_by_key([*keys, 10_000])
-    assert [(passages[k][0], passages[k][1].content) for k in keys] == [
-        ("c2", "three"),
-        ("c1", "one"),
-        ("c1", "two"),
-    ]
-    assert len(passages) == 3
-    assert store.passages_by_key([]) == {}
-
-
-def test_several_documents_are_read_at_once_and_missing_ids_are_skipped(store: Store) -> None:
-    long_id = "long" * 1_000  # is stored as a hash
-    store.save(
-        [
-            conversation(message("b", "two", minutes=1), message("a", "one")),
-            conversation(message("a", "three"), id="c2"),
-            conversation(message("a", "four"), id=long_id),
-        ]
-    )
-    documents = store.documents(["c2", "c1", "ghost", long_id])
-    assert documents == {identifier(id_): store.document(id_) for id_ in ("c1", "c2", long_id)}
-    assert store.documents([]) == {}
-
-
-def test_a_page_of_passages_starts_at_a_position_and_has_a_total(store: Store) -> None:
-    store.save([conversation(*(message(f"m{n}", f"text {n}", minutes=n) for n in range(7)))])
-    page, total = store.passage_page("c1", 3, 2)
-    assert ([p.id for p in page], total) == (["m3", "m4"], 7)
-    assert store.passage_page("c1", 7, 2) == ([], 7)
-    assert page[0] == store.document("c1").passages[3]
-    with pytest.raises(NotFound):
-        store.passage_page("nowhere", 0, 1)
 
 
 def test_title_matches_are_opening_passages_of_titles_with_one_of_the_words(store: Store) -> None:

@@ -87,22 +87,6 @@ def test_an_import_keeps_metadata_that_a_program_set_or_removed(store: Store, ki
     assert metadata == {"model": "mine", "status": "done", "n": 2, "edited_fields": edited}
 
 
-def test_metadata_that_was_set_in_another_library_replaces_what_was_set_here(store: Store) -> None:
-    run_import(store, version(0, "Standup"))
-    store.edit("c1", Edit(metadata={"status": "done", "owner": "me"}))
-    metadata = {"status": "open", "edited_fields": ["metadata.status"]}
-    run_import(store, version(1, "Standup", metadata=metadata, updated_at=LATER))
-    stored = store.document("c1").metadata
-    assert (stored["status"], stored["owner"]) == ("open", "me")
-    assert stored["edited_fields"] == ["metadata.owner", "metadata.status"]
-
-
-def test_without_edits_the_source_decides(store: Store) -> None:
-    run_import(store, version(0, "Standup", project="inbox", metadata={"tags": ["a"]}))
-    run_import(store, version(1, "Daily", project="work", metadata={"tags": ["b"]}))
-    assert (title(store), store.summary("c1").project, tags(store)) == ("Daily", "work", ["b"])
-
-
 def test_a_title_whose_change_was_undone_belongs_to_the_source_again(store: Store) -> None:
     run_import(store, version(0, "Standup"))
     rename(store, "Ship date")

@@ -53,14 +53,6 @@ def test_a_revision_changes_text_and_title_and_nothing_else(store: Store) -> Non
     assert store.verify().healthy
 
 
-def test_a_revision_without_changes_does_nothing(store: Store) -> None:
-    store.save([conversation("a seal")])
-    assert store.revise("c", replace_walrus) == 0
-    assert store.document("c").version == 1
-    with pytest.raises(NotFound):
-        store.revise("nowhere", replace_walrus)
-
-
 def test_a_revision_deletes_observations(store: Store) -> None:
     store.save([conversation("a walrus")])
     observations = Document(
@@ -136,14 +128,6 @@ def test_a_passage_can_be_deleted(store: Store, reopen: Callable[[], Store]) -> 
     store.append("c", Passage("m3", "user", "three"))
     assert [(p.id, p.parent) for p in store.document("c").passages][-1] == ("m3", "m1")
     assert store.verify().healthy
-
-
-def test_the_last_passage_can_be_deleted_and_others_added(store: Store) -> None:
-    store.save([conversation("walrus", title="seal")])
-    store.delete("c", "m0")
-    assert store.document("c").passages == () and matching_ids(store, "seal") == []
-    store.append("c", Passage("m1", "user", "again"))
-    assert matching_ids(store, "seal") == ["m1"] and store.summary("c").message_count == 1
 
 
 def test_a_passage_with_replies_cannot_be_deleted(store: Store) -> None:

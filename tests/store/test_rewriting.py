@@ -13,9 +13,7 @@ from messages import header, recent
 
 from recollect import Document, Filter, Passage
 from recollect.errors import Conflict, InvalidInput, NotFound
-from recollect.importers.items import with_text
 from recollect.language.queries.query import parse
-from recollect.model.documents import arrange
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE
 from recollect.model.undo import Edit
 from recollect.store.base import Store
@@ -59,26 +57,6 @@ def matching_texts(store: Store, query: str, filter: Filter = EVERYTHING) -> lis
 # -- rewriting ---
 
 
-def test_a_newer_note_replaces_the_stored_one(store: Store) -> None:
-    store.save([note("walrus", "seal", "otter")])
-    (saved,) = store.save([note("otter", "heron", "walrus", minutes=1, title="Birds")])
-    assert (saved.new, saved.same, saved.changed, saved.removed, saved.document_changed) == (
-        1,
-        0,
-        2,
-        1,
-        True,
-    )
-    assert texts(store) == ["otter", "heron", "walrus"]
-    assert matching_texts(store, "seal") == []
-    assert matching_texts(store, "heron") == ["heron"]
-    assert matching_texts(store, "birds") == ["otter"]
-    assert store.document("n1") == arrange(
-        note("otter", "heron", "walrus", minutes=1, title="Birds")
-    )
-    assert store.verify().healthy
-
-
 @pytest.mark.parametrize(
     "document", [note("heron", minutes=-5), note("heron", partial=True, minutes=5)]
 )
@@ -107,16 +85,6 @@ def test_a_person_can_rewrite_a_note_whatever_its_dates_are(store: Store) -> Non
     assert now.updated_at is not None and now.updated_at > NOON + timedelta(days=30)
     store.save([note("walrus", minutes=9)])  # the file is older than the rewrite
     assert texts(store) == ["seal", "heron"]
-
-
-def test_rewriting_with_the_same_text_changes_nothing(store: Store) -> None:
-    store.save([note("walrus")])
-    before = header(store, "n1")
-    store.rewrite("n1", note("walrus"))
-    assert (
-        header(store, "n1").version,
-        header(store, "n1").updated_at,
-    ) == (1, before.updated_at)
 
 
 def test_rewriting_another_version_raises_conflict(store: Store) -> None:
@@ -175,13 +143,6 @@ def test_what_a_person_wrote_survives_undoing_earlier_imports(store: Store) -> N
     store.undo_import(second)
     store.undo_import(first)
     assert texts(store) == ["mine"]
-
-
-def test_what_a_person_added_to_a_note_survives_undoing_its_import(store: Store) -> None:
-    receipt = import_documents(store, note("one"))
-    store.append("n1", Passage("more", None, "two"))
-    store.undo_import(receipt)
-    assert texts(store) == ["one", "two"]
 
 
 states = st.lists(st.sampled_from(["red", "green", "blue"]), unique=True, min_size=1)
@@ -391,25 +352,3 @@ def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
 
 
 # -- counting ---
-
-
-def test_a_new_file_date_alone_changes_nothing(store: Store) -> None:
-    first, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
-    note = with_text(
-        Document("notes", "touched", "A note", NOTE, created_at=first, updated_at=first),
-        "One. Two.",
-    )
-    (saved,) = store.save([note])
-    again = with_text(
-        Document("notes", "touched", "A note", NOTE, created_at=later, updated_at=later),
-        "One. Two.",
-    )
-    (unchanged,) = store.save([again])
-    assert (unchanged.changed, unchanged.new, unchanged.removed, unchanged.document_changed) == (
-        0,
-        0,
-        0,
-        False,
-    )
-    assert header(store, saved.id).created_at == first
-    assert header(store, saved.id).version == 1

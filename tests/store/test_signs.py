@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -50,45 +49,6 @@ def test_a_search_by_signs_finds_what_an_exact_comparison_finds(sqlite_store: Sq
     for query, filter in zip(unit(7, len(filters), 70), filters, strict=True):
         expected = compared_one_by_one(store, space, query, filter)
         assert keys(store.nearest(space, query, filter, 20)) == expected, filter
-
-
-def test_signs_stay_true_when_vectors_are_added_deleted_and_replaced(
-    sqlite_store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vector_search, "ROWS_PER_RESULT", 10)
-    store = sqlite_store
-    store.save(random_documents(Random(5), 400))
-    space = store.add_space("test", "1", 64, None)
-    embed_all(store, space, unit(1, 2_800, 64))
-    store.refresh()
-
-    def share_of_nearest() -> float:
-        """The share of the nearest 20 passages that searches return."""
-        queries = unit(2, 16, 64)
-        for query in queries:  # until all blocks have signs
-            store.nearest(space, query, Filter(), 20)
-        hits = [keys(store.nearest(space, query, Filter(), 20)) for query in queries]
-        expected = [compared_one_by_one(store, space, query, Filter()) for query in queries]
-        pairs = zip(hits, expected, strict=True)
-        return sum(len(set(a) & set(b)) for a, b in pairs) / sum(map(len, expected))
-
-    assert share_of_nearest() > 0.9
-    store.save([conversation("new", *(message(f"n{n}", "x") for n in range(300)))])
-    embed_all(store, space, unit(3, 300, 64))
-    assert share_of_nearest() > 0.9
-    store.refresh()
-    assert share_of_nearest() > 0.9
-    for number in range(150):
-        store.delete(f"d{number}")
-    assert share_of_nearest() > 0.9
-    store.refresh()
-    assert share_of_nearest() > 0.9
-    for file in (path.with_name("index") / "vectors").iterdir():  # they are lost
-        file.unlink()
-    store.refresh()
-    embed_all(store, space, unit(4, 2_800, 64))
-    store.refresh()
-    assert share_of_nearest() > 0.9
 
 
 def test_few_rows_are_compared_but_nearly_all_of_the_nearest_are_among_them(

@@ -108,14 +108,6 @@ def test_a_database_of_another_program_is_rejected(path: Path) -> None:
         SqliteStore(path)
 
 
-def test_a_file_that_is_not_a_database_is_rejected(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"this is not a database at all" * 100)
-    with pytest.raises(DamagedLibrary, match="doctor"):
-        SqliteStore(path)
-    assert path.read_bytes().startswith(b"this is not")
-
-
 def test_a_library_has_all_tables_or_none(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "x.db"))  # it lacks functions that a table needs
     with pytest.raises(apsw.SQLError):
@@ -145,17 +137,6 @@ def test_an_incomplete_index_is_completed_on_opening(store: SqliteStore, path: P
     again = SqliteStore(path)
     assert (total(again, "words"), again.verify().healthy) == (2, True)
     assert [c.id for c in recent(again, "irst", Filter(), 5)] == ["m0"]
-    again.close()
-
-
-def test_an_index_of_another_version_is_rebuilt_on_opening(store: SqliteStore, path: Path) -> None:
-    store.save([conversation("first words")])
-    store.close()
-    db = apsw.Connection(str(path))
-    db.execute("update derived set version = 0")
-    db.close()
-    again = SqliteStore(path)
-    assert (total(again, "first"), again.verify().healthy) == (1, True)
     again.close()
 
 

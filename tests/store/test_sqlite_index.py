@@ -11,8 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +27,14 @@ from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
 from recollect.model.undo import Edit
 from recollect.models.embeddings import STATIC
-from recollect.store.sql import changes, lookup, spaces
 from recollect.store.sqlite import (
     SqliteStore,
     sealing,
     vector_files,
     vector_rows,
 )
-from recollect.store.sqlite.scans import KeyRange
 from recollect.store.sqlite.volume import Volume
-from recollect.store.sqlite.volume_index import VolumeIndex
 from recollect.store.sqlite.volume_queries import VolumeFilter
-from recollect.store.sqlite.volume_writer import Row
 from recollect.store.values import Space
 
 EVERYTHING = Filter()
@@ -211,73 +206,6 @@ def test_new_messages_are_sealed_and_small_volumes_are_merged(
     assert_complete(store, 40)
 
 
-def test_a_volume_with_many_changes_is_written_again(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealing, "MAX_STALE_PASSAGES", 2)
-    fill(store, 20)
-    store.refresh()
-    before = set(volume_rows(store))
-    for n in range(3):
-        store.save([conversation("c0", message(f"m{n}", f"walrus changed{n}x"))])
-    store.refresh()
-    assert not before & set(volume_rows(store))
-    with store._connections.read() as db:
-        assert db.execute("select count(*) from stale").get == 0
-    assert [matching_ids(store, f"changed{n}x") for n in range(3)] == [["m0"], ["m1"], ["m2"]]
-    assert matching_ids(store, "only0x OR only1x OR only2x") == []
-
-
-def test_other_open_stores_see_volumes_that_are_sealed_dropped_and_written_again(
-    store: SqliteStore, path: Path
-) -> None:
-    other = SqliteStore(path)
-    fill(store)
-    assert_complete(other)
-    store.refresh()
-    assert_complete(other)
-    store.delete("c0")
-    assert matching_ids(other, "only1x") == []
-    assert len(matching_ids(other, "walrus")) == 40
-    store.refresh()
-    assert len(matching_ids(other, "walrus")) == 40
-    other.close()
-
-
-def test_changes_made_while_a_volume_is_written_are_visible_afterwards(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(store, 40)
-    rows = VolumeIndex._rows
-
-    def rows_with_changes(self: VolumeIndex, key_range: KeyRange) -> Iterator[Row]:
-        all_rows = list(rows(self, key_range))
-        yield from all_rows[:10]
-        if key_range[0] == 1:
-            store.save([conversation("c0", message("m1", "walrus changed", minutes=1))])
-            store.save([conversation("c15", message("m16", "walrus altered", minutes=1))])
-            store.edit("c10", Edit(title="renamed"))
-            store.append("c0", message("new", "walrus arrived"))
-        else:
-            store.delete("c20")
-        yield from all_rows[10:]
-
-    monkeypatch.setattr(VolumeIndex, "_rows", rows_with_changes)
-    store.refresh()
-    monkeypatch.setattr(VolumeIndex, "_rows", rows)
-    for _ in range(2):
-        assert matching_ids(store, "changed") == ["m1"]
-        assert matching_ids(store, "altered") == ["m16"]
-        assert matching_ids(store, "only1x OR only16x OR title10x") == []
-        assert matching_ids(store, "renamed") == ["m10"]
-        assert matching_ids(store, "arrived") == ["new"]
-        assert matching_ids(store, "title20x OR only20x OR only24x") == []
-        assert len(matching_ids(store, "walrus")) == 36
-        assert [v.name for v in volume_folders(store)] == sorted(volume_rows(store))
-        store.refresh()
-    assert len(volume_rows(store)) == 2
-
-
 def test_concurrent_writes_survive_sealing(store: SqliteStore, path: Path) -> None:
     fill(store)
     stop = threading.Event()
@@ -398,27 +326,6 @@ def test_missing_or_damaged_volumes_do_not_change_results(
         again.refresh()
     assert len(volume_rows(again)) >= len(before)
     assert all(isinstance(Volume(folder), Volume) for folder in volume_folders(again))
-    again.close()
-
-
-def test_the_index_folder_can_be_deleted(store: SqliteStore, path: Path) -> None:
-    fill(store)
-    refresh(store, STATIC)
-    store.close()
-    shutil.rmtree(path.parent / "index")
-    again = SqliteStore(path)
-    (space,) = again.spaces()
-    assert_complete(again)
-    assert again.needs_refresh()
-    refresh(again, STATIC)
-    for _ in range(2):
-        assert_complete(again)
-        (vector,) = again.vectors(space, again.passage_key("c0", "m3"))
-        assert again.nearest(space, vector, EVERYTHING, 1)[0][0] == again.passage_key("c0", "m3")
-        if len(matching_ids(again, "walrus")) == 45:
-            again.delete("c40")
-        fill(again)
-        refresh(again, STATIC)
     again.close()
 
 
@@ -587,13 +494,6 @@ def test_rewriting_a_note_removes_its_old_text_from_all_files(
     assert matching_ids(store, "zugzwang") == ["n-zugzwang"]
 
 
-def import_document(store: SqliteStore, document: Document) -> int:
-    receipt = store.start_import("p")
-    store.save([document], receipt.id)
-    store.update_receipt(receipt)
-    return receipt.id
-
-
 @pytest.mark.parametrize(
     "point",
     ["flushed", *(pytest.param(p, marks=pytest.mark.full) for p in ("19", "renamed"))],
@@ -750,33 +650,6 @@ def test_deleted_vectors_are_zeros_in_the_file(store: SqliteStore, space: Space)
         assert db.execute("select count(*) from wiped").get == 0
 
 
-def test_vectors_deleted_before_a_kill_are_never_found_and_wiped_later(
-    store: SqliteStore, space: Space
-) -> None:
-    deleted_keys = {store.passage_key("c5", f"m{n}") for n in range(5, 10)}
-    # The process was killed before it purged the index files.
-    store._write_text(lambda db, index: changes.delete(db, lookup.key_of(db, "c5"), index))
-    assert not deleted_keys & {key for hits in nearest_to_all(store, space) for key, _ in hits}
-    store.refresh()
-    _, integers_file = files_of(store, space)
-    matrix = np.frombuffer(integers_file.read_bytes(), np.int8).reshape(-1, DIMENSIONS)
-    assert (~matrix.any(axis=1)).sum() == 10
-
-
-def test_a_changed_message_is_not_found_by_its_old_vector(store: SqliteStore, space: Space) -> None:
-    key = store.passage_key("c5", "m7")
-    old = store.vectors(space, key)[0]
-    assert store.nearest(space, old, EVERYTHING, 1)[0][0] == key
-    store.save([conversation("c5", message("m7", "something else", minutes=7))])
-    assert key not in [k for k, _ in store.nearest(space, old, EVERYTHING, 45)]
-    embed_all(store, space, np.random.default_rng(8))
-    (hit,) = [c for k, c in store.nearest(space, old, EVERYTHING, 45) if k == key]
-    assert hit < 0.98
-    store.refresh()
-    (hit,) = [c for k, c in store.nearest(space, old, EVERYTHING, 45) if k == key]
-    assert hit < 0.98
-
-
 def test_vectors_that_are_not_in_the_files_yet_are_found(
     store: SqliteStore, copied_space: Space, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -799,59 +672,3 @@ def test_a_dropped_space_has_no_files_and_no_vectors(store: SqliteStore, space: 
     with store._connections.read() as db:
         assert db.execute("select count(*) from vector").get == 0
     assert store.spaces() == [other]
-
-
-def test_an_interrupted_drop_is_completed_later(
-    store: SqliteStore, space: Space, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spaces, "_MAX_DELETED_VECTORS", 10)
-    store._connections.write(lambda db: spaces.drop(db, space))
-    store.refresh()
-    refresh(store, STATIC)
-    with store._connections.read() as db:
-        assert db.execute("select count(*) from vector where space = ?", (space.id,)).get == 0
-    assert not any(f.exists() for f in files_of(store, space))
-
-
-def test_revising_a_conversation_removes_its_old_text_from_all_files(
-    store: SqliteStore, path: Path
-) -> None:
-    fill(store)
-    receipt = store.start_import("p")
-    store.save(
-        [
-            conversation(
-                "gone", message("g1", "quixotic"), message("g2", "zugzwang"), title="obfuscated"
-            )
-        ],
-        receipt.id,
-    )
-    store.update_receipt(receipt)
-    import_document(
-        store,
-        conversation(
-            "gone", message("g1", "quixotic"), message("g2", "walrus"), title="obfuscated"
-        ),
-    )
-    for n in range(45, 70):
-        store.append("c0", message(f"m{n}", f"walrus only{n}x"))
-    refresh(store, STATIC)
-    (space,) = store.spaces()
-    (vector,) = store.vectors(space, store.passage_key("gone", "g1"))
-    deleted_data = [b"quixotic", b"zugzwang", b"obfuscated", vector_rows.pack([vector])[0][4:]]
-    for secret in deleted_data:
-        assert files_with(path.parent, secret)
-    assert volumes_with(store, "quixotic") and volumes_with(store, "obfuscated")
-    store.revise("gone", lambda document: replace(document, title="plain"))
-    assert volumes_with(store, "obfuscated") == [] and files_with(path.parent, b"obfuscated") == []
-    refresh(store, STATIC)
-    store.revise(
-        "gone",
-        lambda document: replace(
-            document, passages=tuple(p._replace(content="plain") for p in document.passages)
-        ),
-    )
-    assert volumes_with(store, "quixotic") == []
-    for secret in deleted_data:
-        assert files_with(path.parent, secret) == []
-    assert matching_ids(store, "plain") and matching_ids(store, "quixotic") == []

@@ -84,10 +84,3 @@ def test_the_newest_messages_with_frequent_words_are_listed(store: Store) -> Non
             Filter(roles=("assistant",)), 3, text="and", where="anywhere"
         ).candidates
     ] == []
-
-
-def test_a_page_beyond_the_last_match_is_empty_but_has_the_total(store: Store) -> None:
-    store.save([conversation(*(message(f"m{n}", "zebra", minutes=n) for n in range(5)))])
-    for text in ("zebra", "ebr", "zebra "):
-        matches = store.newest(Filter(), 3, 9, text=text)
-        assert (matches.candidates, matches.total) == ([], 5 * (text != "zebra ")), text

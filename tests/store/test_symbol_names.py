@@ -67,23 +67,6 @@ def test_names_with_symbols_are_found_as_typed(library: recollect.Library) -> No
     assert [first.snippet[start:end] for start, end in first.marks] == ["free", "memory", "C++"]
 
 
-def test_a_name_in_a_title_counts(library: recollect.Library) -> None:
-    library.add_conversation("body", messages=[{"role": "user", "content": "I prefer C#."}])
-    notes = [{"role": "user", "content": "some notes"}]
-    library.add_conversation("title", title="C# things", messages=notes)
-    page = library.search("C#", options=SearchOptions(mode="text"))
-    assert [hit.conversation_id for hit in page.hits] == ["title", "body"]
-    assert (page.matched, page.hits[0].parts["title"] > 0) == ("all", True)
-
-
-def test_a_missing_name_is_named_as_typed(library: recollect.Library) -> None:
-    for name, text in TEXTS.items():
-        library.add_conversation(name, messages=[{"role": "user", "content": text}])
-    library.index()
-    page = library.search("J#")
-    assert (page.hits, page.note) == ((), "No message mentions “J#”.")
-
-
 def test_any_part_of_a_text_with_names_is_found_literally(store: Store) -> None:
     text = "is abc++ C++17, C# or A+? c"
     store.save([conversation(message("a", text), message("b", "cplusplus and sharp", minutes=1))])

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recollect import Document, Filter, Passage
+from recollect import Document, Passage
 from recollect.store.base import Store
 from recollect.store.values import Removal
 
@@ -52,13 +52,6 @@ def test_replies_to_a_forgotten_message_answer_the_one_before_it(store: Store) -
         ("m3", "m0", 1, True),
     ]
     assert document.head == "m3"
-
-
-def test_the_last_messages_can_be_forgotten(store: Store) -> None:
-    store.save([talk("one", "two", "three")])
-    store.forget([Removal("c1", ("m1", "m2"))])
-    assert store.document("c1").head == "m0"
-    assert store.summary("c1").message_count == 1
 
 
 def test_a_forgotten_message_is_not_imported_again_but_new_ones_are(store: Store) -> None:
@@ -124,22 +117,6 @@ def test_undoing_an_import_does_not_bring_a_forgotten_text_back(store: Store) ->
     store.save([changed], receipt.id)
     store.forget([Removal("c1", ("m1",))])
     store.undo_import(receipt.id)
-    assert texts(store) == ["one"]
-
-
-def test_what_was_forgotten_is_neither_found_nor_counted(store: Store) -> None:
-    store.save([talk("one zebra", "two", "three zebra")])
-    store.forget([Removal("c1", ("m0", "m2"))])
-    matches = store.newest(Filter(hidden=True), 10, text="zebra")
-    assert matches.total == 0
-    assert store.known_words(["zebra"]) == set()
-    assert store.stats()["messages"] == 1
-
-
-def test_unknown_documents_and_passages_are_skipped(store: Store) -> None:
-    store.save([talk("one")])
-    result = store.forget([Removal("other"), Removal("c1", ("m7",))])
-    assert (result.documents, result.changed_documents, result.passages) == (0, 0, 0)
     assert texts(store) == ["one"]
 
 

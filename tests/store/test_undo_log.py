@@ -30,36 +30,8 @@ def stocked(store: Store) -> Store:
     return store
 
 
-def list_ids(store: Store, **conditions: bool) -> list[str]:
-    summaries, total = store.summaries(Filter(**conditions), "", 10, 0)  # type: ignore[arg-type]
-    assert total == len(summaries)
-    return [summary.id for summary in summaries]
-
-
 def tags(summary: Summary) -> object:
     return summary.metadata.get("tags")
-
-
-def test_pinned_documents_can_be_listed(stocked: Store) -> None:
-    assert stocked.edit("c1", Edit("pin", pinned=True), SOON) is not None
-    assert list_ids(stocked, pinned=True) == ["c1"]
-    assert list_ids(stocked, pinned=False) == ["c2"]
-    assert stocked.edit("c1", Edit("pin", pinned=True), SOON) is None  # nothing changed
-    stocked.edit("c1", Edit("unpin", pinned=False), SOON)
-    assert list_ids(stocked, pinned=True) == []
-
-
-def test_an_import_keeps_pins_and_tags(stocked: Store) -> None:
-    stocked.edit("c1", Edit("pin", pinned=True))
-    stocked.edit("c1", Edit("tag", add_tags=("trip",)))
-    older = conversation(message("a", "zebra"), id="c1", metadata={"tags": ["Work"]})
-    newer = conversation(
-        message("a", "zebra"), message("c", "gnu"), id="c1", updated_at=NOON + timedelta(days=2)
-    )
-    for document in (older, newer):
-        stocked.save([document])
-        assert list_ids(stocked, pinned=True) == ["c1"]
-        assert tags(stocked.summary("c1")) == ["Work", "trip"]
 
 
 def test_a_rename_is_undone_and_found_again(stocked: Store) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -56,26 +55,6 @@ def test_the_highest_cosines_are_those_of_the_nearest_passages(mixed_store: Stor
             mixed_store.refresh()
         nearest = [mixed_store.nearest(space, query, Filter(), 1) for query in queries]
         assert mixed_store.highest_cosines(space, queries) == [c for ((_, c),) in nearest]
-
-
-def test_a_passage_with_several_vectors_is_returned_once_with_its_best_cosine(
-    store: Store,
-) -> None:
-    store.save([conversation("c1", *(message(f"m{n}", "x") for n in range(6)))])
-    space = store.add_space("test", "1", 16, None)
-    vectors = unit(3, 60, 16)
-    batch, _ = store.unembedded(space, 10)
-    store.add_vectors(space, {p: list(vectors[10 * n : 10 * n + 10]) for n, p in enumerate(batch)})
-    for query in unit(4, 5, 16):
-        hits = store.nearest(space, query, EVERYTHING, 4)
-        truth = {
-            p.key: float((vectors[10 * n : 10 * n + 10] @ query).max()) for n, p in enumerate(batch)
-        }
-        assert len(set(keys(hits))) == 4
-        assert min(truth[k] for k in keys(hits)) > sorted(truth.values())[-4] - 0.03
-        cosines = store.cosines(space, query, [p.key for p in batch])
-        assert cosines == pytest.approx(truth, abs=0.02)
-        assert dict(hits) == pytest.approx({k: cosines[k] for k in keys(hits)}, abs=1e-4)
 
 
 def test_vectors_are_read_back_nearly_unchanged(store: Store) -> None:
@@ -166,48 +145,6 @@ def test_filters_apply_within_the_search(mixed_store: Store, is_refreshed: bool)
 # -- the embedding queue ---
 
 
-def test_new_and_changed_passages_are_unembedded(store: Store) -> None:
-    store.save(
-        [conversation("c1", message("a", "one", author="Ann"), message("b", "two"), title="Talk")]
-    )
-    space = store.add_space("test", "1", 8, None)
-    batch, total = store.unembedded(space, 10)
-    assert [(p.title, p.author, p.content) for p in batch] == [
-        ("Talk", "Ann", "one"),
-        ("", None, "two"),
-    ]
-    assert total == 2
-    store.add_vectors(space, {p: [unit(8, 1, 8)[0]] for p in batch})
-    assert store.unembedded(space, 10) == ([], 0)
-    store.append("c1", message("c", "three"))
-    store.save(
-        [
-            conversation(
-                "c1", message("a", "changed", author="Ann"), message("b", "two"), title="Talk"
-            )
-        ]
-    )
-    batch, total = store.unembedded(space, 10)
-    assert (sorted(p.content for p in batch), total) == (["changed", "three"], 2)
-    assert len(store.unembedded(space, 1)[0]) == 1
-
-
-def test_the_queue_does_not_keep_deleted_or_replaced_passages(store: Store) -> None:
-    space = store.add_space("test", "1", 8, None)
-    store.save([conversation("c1", message("a", "one"), message("b", "two"), title="Boats")])
-    note = Document("test", "n1", "Note", kind="note", passages=(message("a", "first"),))
-    (saved,) = store.save([note])
-    embed_all(store, space, unit(25, 3, 8))
-    store.update_space(space, ready=True)
-    store.delete("c1", "b")
-    store.delete("c1", "a")
-    store.rewrite(saved.id, replace(note, passages=(message("b", "second"),)))
-    store.delete("c1")
-    assert [p.content for p in store.unembedded(space, 1)[0]] == ["second"]
-    assert store.unembedded(space, 10)[1] == 1
-    assert store.verify().healthy
-
-
 def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Store) -> None:
     store.save([conversation("c1", *(message(f"m{n}", f"text {n}") for n in range(4)))])
     space = store.add_space("test", "1", 8, None)
@@ -220,18 +157,6 @@ def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Stor
     assert store.vectorless(space, 0, 10) == []
     assert [p.content for p in store.unembedded(space, 10)[0]] == ["text 0", "text 3"]
     assert store.verify().healthy
-
-
-def test_vectors_of_passages_deleted_in_the_meantime_are_not_stored(store: Store) -> None:
-    store.save([conversation("c1", message("a", "one")), conversation("c2", message("b", "two"))])
-    space = store.add_space("test", "1", 8, None)
-    batch, _ = store.unembedded(space, 10)
-    store.delete("c1")
-    store.add_vectors(space, {p: [unit(11, 1, 8)[0]] for p in batch})
-    assert keys(store.nearest(space, unit(11, 1, 8)[0], EVERYTHING, 10)) == [
-        store.passage_key("c2", "b")
-    ]
-    assert store.vectors(space, batch[0].key) == []
 
 
 @pytest.mark.parametrize("is_refreshed", [False, True])
@@ -335,25 +260,6 @@ def test_a_space_is_identified_by_model_and_version(
         False,
     )
     assert reopen().spaces() == [first, second]
-
-
-def test_vectors_of_two_spaces_are_never_mixed(store: Store) -> None:
-    store.save([conversation("c1", message("a", "one"), message("b", "two"))])
-    first, second = store.add_space("test", "1", 8, None), store.add_space("test", "2", 4, None)
-    embed_all(store, first, unit(15, 2, 8))
-    a, b = store.passage_key("c1", "a"), store.passage_key("c1", "b")
-    store.add_vectors(
-        second, {p: [unit(16, 1, 4)[0]] for p in store.unembedded(second, 2)[0] if p.key == a}
-    )
-    for _ in range(2):
-        assert keys(store.nearest(second, unit(16, 1, 4)[0], EVERYTHING, 10)) == [a]
-        assert sorted(keys(store.nearest(first, unit(15, 1, 8)[0], EVERYTHING, 10))) == [a, b]
-        assert [len(v) for v in store.vectors(second, a)] == [4]
-        assert store.vectors(second, b) == []
-        store.refresh()
-    store.drop_space(first)
-    assert [s.id for s in store.spaces()] == [second.id]
-    assert keys(store.nearest(second, unit(16, 1, 4)[0], EVERYTHING, 10)) == [a]
 
 
 def test_only_one_store_can_hold_the_indexing_lock(

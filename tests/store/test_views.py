@@ -16,7 +16,6 @@ from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
 from recollect.model.receipts import FileReceipt
 from recollect.model.undo import Edit
-from recollect.store import audience
 from recollect.store.audience import AudienceStore, LabelledStore
 from recollect.store.base import Store
 from recollect.store.postgres import PostgresStore
@@ -209,28 +208,6 @@ def test_an_agent_searches_without_the_hidden_messages(agent: AudienceStore) -> 
     for candidates, total in (page[:2] for page in (agent.newest(EVERYTHING, 10, 0), matches)):
         assert ({c.key for c in candidates}, total) == (visible, 2)
     assert {c.key for c in recent(agent, "zebra", EVERYTHING, 2)} == visible
-
-
-def test_an_agent_gets_the_newest_visible_message_of_each_document(agent: AudienceStore) -> None:
-    hidden = Passage("later", "user", "zebra last", visibility="human_only")
-    agent._store.append("c1", hidden)
-    matches = agent.newest(EVERYTHING, 10, 0, text="zebra", by_document=True)
-    for candidates, total in (
-        page[:2] for page in (agent.newest(EVERYTHING, 10, 0, by_document=True), matches)
-    ):
-        assert ([c.id for c in candidates], total) == (["b"], 1)
-
-
-def test_an_agent_gets_frequencies_of_visible_messages(
-    agent: AudienceStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hidden = Passage("q", "user", "quagga quagga", visibility="human_only")
-    agent._store.append("c1", hidden)
-    nodes = [parse("zebra"), parse("quagga"), parse("okapi")]
-    assert agent._store.frequencies(nodes)[0] == [5, 1, 0]
-    assert agent.frequencies(nodes)[0] == [2, 0, 0]
-    monkeypatch.setattr(audience, "_MAX_EXACT_FREQUENCY", 0)  # every frequency is above it
-    assert agent.frequencies(nodes)[0] == [5, 0, 0]
 
 
 def test_hidden_messages_do_not_take_the_places_of_visible_neighbours(agent: AudienceStore) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from recollect.model.kinds import CONVERSATION, NOTE, OBSERVATION
 from recollect.store.sqlite.connection import Connection
 from recollect.store.sqlite.fts import fts_query
 from recollect.store.sqlite.text_index import prepare_text
-from recollect.store.sqlite.volume import FORMAT, UnreadableVolume, Volume
+from recollect.store.sqlite.volume import UnreadableVolume, Volume
 from recollect.store.sqlite.volume_queries import UnsupportedQuery, VolumeFilter
 from recollect.store.sqlite.volume_writer import Row, WriteStopped, clear_unfinished, write_volume
 
@@ -261,21 +259,6 @@ def test_a_phrase_does_not_run_from_the_title_into_the_content() -> None:
         assert matching_keys(volume, Word("of memory")) == []
 
 
-def test_a_prefix_matches_any_number_of_words() -> None:
-    rows = contents(*(f"pre{n} common" for n in range(2_000)), "pre0 pre1 pre2", "other")
-    db = fts5(rows)
-    with open_volume(rows) as volume:
-        for prefix in ("pre", "pre1", "pre19", "pre199", "prf", "p" * 1_000):
-            tree = Word(prefix, prefix=True)
-            assert set(matching_keys(volume, tree)) == fts5_keys(db, tree)
-            assert volume.count_matches(tree, ANYTHING) == len(fts5_keys(db, tree))
-        assert (
-            volume.count_matches(And((Word("common"), Not(Word("pre", prefix=True)))), ANYTHING)
-            == 0
-        )
-        assert matching_keys(volume, Word("pre", prefix=True), limit=1) == [2_001]
-
-
 def test_a_phrase_can_end_in_a_prefix_unless_too_many_words_have_it() -> None:
     rows = contents(*(f"the word{n} and wo" for n in range(400)), "wo the")
     db = fts5(rows)
@@ -289,49 +272,7 @@ def test_a_phrase_can_end_in_a_prefix_unless_too_many_words_have_it() -> None:
             volume.count_matches(Word("the wo", prefix=True), ANYTHING)
 
 
-def test_very_long_words_are_truncated_where_fts5_truncates_them() -> None:
-    rows = contents(
-        "x" * 70_000 + " tail",
-        "日ж" + "ж" * 40_000 + " tail",
-        "short tail",
-        "y" * 32_769,
-        "y" * 32_768,
-    )
-    db = fts5(rows)
-    with open_volume(rows) as volume:
-        for tree in (
-            Word("tail"),
-            Word("x" * 1_000, True),
-            Word("ж" * 500, True),
-            Word("short tail"),
-        ):
-            assert set(matching_keys(volume, tree)) == fts5_keys(db, tree)
-        for text in (
-            "x" * 70_000,
-            "x" * 32_768,
-            "x" * 32_767,
-            "y" * 32_768,
-            "x" * 40_000 + " tail",
-        ):
-            assert set(matching_keys(volume, Word(text))) == fts5_keys(db, Word(text))
-
-
-def test_only_the_beginning_of_a_very_long_text_is_indexed() -> None:
-    rows = contents("a " * 600_000 + "beyond", "within " + "a " * 600_000)
-    with open_volume(rows) as volume:
-        assert matching_keys(volume, Word("beyond")) == []
-        assert matching_keys(volume, Word("within")) == [2]
-
-
 # -- order and limits ---
-
-
-def test_the_best_match_comes_first() -> None:
-    rows = contents("apple pear plum and so on", "apple", "apple pear", "nothing of it")
-    with open_volume(rows) as volume:
-        hits = volume.best_matches(Or((Word("apple"), Word("pear"))), ANYTHING, 10)
-        assert [key for key, _ in hits] == [3, 1, 2]
-        assert [score for _, score in hits] == sorted((score for _, score in hits), reverse=True)
 
 
 def test_the_newest_passages_with_the_same_score_come_first() -> None:
@@ -346,30 +287,6 @@ def test_the_newest_passages_with_the_same_score_come_first() -> None:
         assert matching_keys(volume, Word("same"), selection(hidden=True)) == list(range(40, 0, -1))
         notes = [key for key in visible if key % 2]
         assert matching_keys(volume, Word("same"), selection(kinds=(NOTE,))) == notes
-
-
-def test_excluded_passages_do_not_count_towards_the_limit() -> None:
-    rows = [Row(key, key % 7, "", "word " * (1 + key % 50)) for key in range(1, 1_001)]
-    with open_volume(rows) as volume:
-        stale = frozenset(matching_keys(volume, Word("word"), limit=700))
-        assert len(matching_keys(volume, Word("word"), selection(not_keys=stale), 300)) == 300
-        assert volume.count_matches(Word("word"), selection(not_keys=stale)) == 300
-        everything = selection(not_keys=range(5_000))
-        assert volume.count_matches(Word("word"), everything) == 0
-        assert matching_keys(volume, Word("word"), everything, 10) == []
-
-
-def test_a_volume_can_have_only_hidden_passages_without_dates_and_names() -> None:
-    with open_volume([Row(1, 1, "", "word", hidden=True)]) as volume:
-        assert matching_keys(volume, Word("word")) == []
-        assert matching_keys(volume, Word("word"), selection(hidden=True)) == [1]
-        assert matching_keys(volume, Word("word"), selection(hidden=True, after=0)) == []
-        assert (
-            matching_keys(
-                volume, Word("word"), selection(hidden=True, roles=("user",), authors=("Ada",))
-            )
-            == []
-        )
 
 
 # -- writing ---
@@ -426,14 +343,6 @@ def test_a_folder_that_is_not_a_volume_is_rejected(tmp_path: Path) -> None:
         assert isinstance(error.value, RecollectError)
 
 
-def test_a_volume_of_another_version_is_rejected(tmp_path: Path) -> None:
-    write_volume(tmp_path / "volume", contents("word"))
-    manifest = tmp_path / "volume" / "volume.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": FORMAT + 1}))
-    with pytest.raises(UnreadableVolume, match="another version"):
-        Volume(tmp_path / "volume")
-
-
 def test_a_volume_with_a_truncated_or_missing_file_is_rejected(tmp_path: Path) -> None:
     write_volume(tmp_path / "volume", contents("word"))
     for file in (tmp_path / "volume" / "0").glob("[!.]*"):
@@ -449,13 +358,6 @@ def test_a_volume_with_a_truncated_or_missing_file_is_rejected(tmp_path: Path) -
 
 
 # -- concurrency ---
-
-
-def test_an_open_volume_stays_usable_when_its_folder_is_removed(tmp_path: Path) -> None:
-    write_volume(tmp_path / "volume", contents("word"))
-    volume = Volume(tmp_path / "volume")
-    shutil.rmtree(tmp_path / "volume")
-    assert matching_keys(volume, Word("word")) == [1]
 
 
 def test_many_threads_can_search_a_volume_at_once() -> None:
