@@ -10,8 +10,9 @@ once. A call that was started is completed even if its task is cancelled.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -169,21 +170,9 @@ class AsyncConversationList:
 async def iterate(values: Callable[[], Iterable[T]], batch: int) -> AsyncIterator[T]:
     """Iterate in a thread, a batch at a time."""
     iterator = await asyncio.to_thread(lambda: iter(values()))
-    while True:
-        some = await asyncio.to_thread(take, iterator, batch)
+    while some := await asyncio.to_thread(lambda: list(islice(iterator, batch))):
         for value in some:
             yield value
-        if len(some) < batch:
-            return
-
-
-def take(iterator: Iterator[T], count: int) -> list[T]:
-    values = []
-    for value in iterator:
-        values.append(value)
-        if len(values) == count:
-            break
-    return values
 
 
 class _Opening:
@@ -193,15 +182,12 @@ class _Opening:
         self._load = load
         self._library: AsyncLibrary | None = None
 
-    def __await__(self) -> Iterator[AsyncLibrary]:
-        return self._open().__await__()
-
-    async def _open(self) -> AsyncLibrary:
-        return AsyncLibrary(await asyncio.to_thread(self._load))
-
     async def __aenter__(self) -> AsyncLibrary:
-        self._library = await self._open()
+        self._library = AsyncLibrary(await asyncio.to_thread(self._load))
         return self._library
+
+    def __await__(self) -> Generator[Any, None, AsyncLibrary]:
+        return self.__aenter__().__await__()
 
     async def __aexit__(
         self,

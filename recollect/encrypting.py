@@ -66,14 +66,19 @@ class Conversion:
 def encrypt_home(home: Path, passphrase: str, progress: Progress | None = None) -> Conversion:
     """Encrypt every library of a home, its API keys and its archive, or resume doing so."""
     encryption.require_support()
-    key_file = existing_key_file(home)
-    if key_file is None:
+    if not (home / KEY_FILE).exists():
         require_strength(passphrase)
         create_private_folder(home)
-        require_no_uploads(home)
+        uploads = home / UPLOADS
+        if uploads.is_dir() and any(uploads.iterdir()):
+            raise InvalidInput(
+                f"Uploads wait to be imported in {uploads}. Start `recollect serve` until they are "
+                "imported, or delete them."
+            )
         require_unused(home, None)
-        key_file = encryption.new_key_file(home, passphrase, encryption.ENCRYPTING)
-    elif key_file.state == encryption.ENCRYPTED:
+        encryption.new_key_file(home, passphrase, encryption.ENCRYPTING)
+    key_file = encryption.read_key_file(home / KEY_FILE)
+    if key_file.state == encryption.ENCRYPTED:
         raise InvalidInput(f"{home} is encrypted already.")
     key = encryption.unlock(key_file, passphrase)
     key_file = key_file.change_state(encryption.ENCRYPTING)
@@ -105,26 +110,10 @@ def change_passphrase(home: Path, new_passphrase: str) -> None:
     key_file._replace(record=record).write()
 
 
-def existing_key_file(home: Path) -> KeyFile | None:
-    if not (home / KEY_FILE).exists():
-        return None
-    return encryption.read_key_file(home / KEY_FILE)
-
-
 def required_key_file(home: Path) -> KeyFile:
-    key_file = existing_key_file(home)
-    if key_file is None:
+    if not (home / KEY_FILE).exists():
         raise InvalidInput(f"{home} is not encrypted.")
-    return key_file
-
-
-def require_no_uploads(home: Path) -> None:
-    uploads = home / UPLOADS
-    if uploads.is_dir() and any(uploads.iterdir()):
-        raise InvalidInput(
-            f"Uploads wait to be imported in {uploads}. Start `recollect serve` until they are "
-            "imported, or delete them."
-        )
+    return encryption.read_key_file(home / KEY_FILE)
 
 
 # -- all files ---
@@ -146,10 +135,18 @@ class _Direction:
 
 
 def convert(home: Path, direction: _Direction, progress: Progress | None) -> Conversion:
-    remove_leftovers(home)
+    # Copies that a killed backup or conversion left may be plain text.
+    shutil.rmtree(home / BACKUP_WORK, ignore_errors=True)
+    shutil.rmtree(home / RESULTS, ignore_errors=True)
+    for draft in files(home, f"*{_DRAFT}*"):
+        draft.unlink()
     databases = list(_databases(home))
     copies = stored_copies(databases, direction)
-    archived_files = list(_archived_files(home, direction.suffixes[0]))
+    archived_files = [
+        path
+        for path in files(home, f"*{direction.suffixes[0]}")
+        if ARCHIVE in path.relative_to(home).parts
+    ]
     total = len(databases) + len(archived_files)
     for count, path in enumerate((*archived_files, *databases)):
         if progress is not None:
@@ -161,24 +158,10 @@ def convert(home: Path, direction: _Direction, progress: Progress | None) -> Con
     return Conversion(len(databases), len(archived_files))
 
 
-def remove_leftovers(home: Path) -> None:
-    """Remove copies that a killed backup or conversion left. They may be plain text."""
-    shutil.rmtree(home / BACKUP_WORK, ignore_errors=True)
-    shutil.rmtree(home / RESULTS, ignore_errors=True)
-    for draft in files(home, f"*{_DRAFT}*"):
-        draft.unlink()
-
-
 def _databases(home: Path) -> Iterator[Path]:
     """Every database in a home: libraries, API keys, catalogues, and copies of these."""
     for path in files(home, "*.db"):
         if path.relative_to(home).parts[0] not in (MODELS, BACKUP_WORK):
-            yield path
-
-
-def _archived_files(home: Path, suffix: str) -> Iterator[Path]:
-    for path in files(home, f"*{suffix}"):
-        if ARCHIVE in path.relative_to(home).parts:
             yield path
 
 
@@ -242,8 +225,9 @@ def convert_database(path: Path, direction: _Direction) -> None:
         sync_file(draft)
         draft.replace(path)
         sync_folder(path.parent)
-    if direction.target is not None:
-        remove_index(path)
+    if direction.target is not None and path.name == "library.db":
+        for name in ("volumes", "vectors"):  # they contain plain text
+            shutil.rmtree(path.with_name("index") / name, ignore_errors=True)
     if path.name == "catalogue.db":
         update_sizes(path, direction)
 
@@ -310,14 +294,6 @@ def has_table(db: Connection, name: str) -> bool:
     return bool(db.get("select 1 from sqlite_schema where name = ?", (name,)))
 
 
-def remove_index(library: Path) -> None:
-    """Remove the index files of a library, which contain plain text."""
-    for name in ("volumes", "vectors"):
-        folder = library.with_name("index") / name
-        if library.name == "library.db" and folder.exists():
-            shutil.rmtree(folder)
-
-
 # -- an archived file ---
 
 
@@ -351,8 +327,9 @@ def convert_file(path: Path, direction: _Direction, name: str, size: int | None)
     draft = target.with_name(target.name + _DRAFT)
     with create_file(draft) as file:
         if direction.target is not None:
-            with EncryptedWriter(file, aes(direction.target.for_files), name) as writer:
-                writer.write(first_bytes(path, size))
+            cipher = aes(direction.target.for_files)
+            with EncryptedWriter(file, cipher, name) as writer, path.open("rb") as plain:
+                writer.write(plain.read(-1 if size is None else size))
         elif direction.source is not None:
             cipher = aes(direction.source.for_files)
             with EncryptedReader(path.open("rb"), cipher, name, size) as reader:
@@ -362,13 +339,6 @@ def convert_file(path: Path, direction: _Direction, name: str, size: int | None)
     draft.replace(target)
     sync_folder(target.parent)
     path.unlink()
-
-
-def first_bytes(path: Path, size: int | None) -> bytes:
-    with path.open("rb") as file:
-        if size is None:
-            return file.read()
-        return file.read(size)
 
 
 def update_sizes(catalogue: Path, direction: _Direction) -> None:

@@ -10,7 +10,8 @@ import atexit
 import hashlib
 import re
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,7 +91,7 @@ def open_existing(
     """Open a user's library if it exists. Creates nothing."""
     where = place(path_or_url)
     user = validate_user(user)
-    if not _exists(where, user):
+    if not exists(where, user):
         return None
     return open(where, user, background=background)
 
@@ -117,66 +118,58 @@ def move(
     target_place = place(target)
     user = validate_user(user)
     target_user = validate_user(user if to_user is None else to_user)
-    if not _exists(source_place, user):
-        result = finish_move(target_place, target_user)
-        if result is None:
-            raise no_library(source_place, user)
-        return result
+    if not exists(source_place, user):
+        # Perhaps a move was interrupted after it had removed the source.
+        if exists(target_place, target_user):
+            with existing_store(target_place, target_user) as store:
+                result = moving.finish(store)
+            if result is not None:
+                return result
+        raise no_library(source_place, user)
     with (
         closing(open_store(source_place, user)) as source_store,
         closing(open_store(target_place, target_user)) as target_store,
     ):
+        address = f"user {target_user}"  # as people see it, without a password
+        if isinstance(target_place, Path):
+            address = str(library_file(target_place, target_user))
+        else:
+            from recollect.store.postgres.server_errors import location_of
+
+            address = f"postgresql://{location_of(target_place)} ({address})"
         return moving.move(
             source_store,
             target_store,
-            address=address(target_place, target_user),
+            address=address,
             switch=switch,
             remove=remove,
             progress=progress,
         )
 
 
-def finish_move(where: Path | str, user: str) -> MoveResult | None:
-    """Finish a move that was interrupted after it had removed the source; None if there is none."""
-    from recollect.transfer import moving
-
-    if not _exists(where, user):
-        return None
-    with closing(open_store(where, user)) as store:
-        return moving.finish(store)
-
-
 def reopen(path_or_url: str | Path, user: str | None = None) -> None:
     """Let people write to a library again that a move with `switch` has closed."""
     from recollect.transfer import moving
 
-    where = place(path_or_url)
-    user = validate_user(user)
-    if not _exists(where, user):
-        raise no_library(where, user)
-    with closing(open_store(where, user)) as store:
+    with existing_store(path_or_url, user) as store:
         moving.reopen(store)
-
-
-def address(where: Path | str, user: str) -> str:
-    """The place of a library as people see it, without a password."""
-    if isinstance(where, Path):
-        return str(library_file(where, user))
-    from recollect.store.postgres.server_errors import location_of
-
-    return f"postgresql://{location_of(where)} (user {user})"
 
 
 def abort_move(target: str | Path, user: str | None = None) -> None:
     """Delete what an interrupted move has copied to a place."""
     from recollect.transfer import moving
 
-    where = place(target)
-    user = validate_user(user)
-    if not _exists(where, user):
+    with existing_store(target, user) as store:
+        moving.abort(store)
+
+
+@contextmanager
+def existing_store(path_or_url: str | Path, user: str | None) -> Iterator[Store]:
+    where, user = place(path_or_url), validate_user(user)
+    if not exists(where, user):
         raise no_library(where, user)
     with closing(open_store(where, user)) as store:
-        moving.abort(store)
+        yield store
 
 
 def salvage(
@@ -223,7 +216,10 @@ def damaged_file(source: str | Path, user: str) -> Path:
 
 def exists(path_or_url: str | Path | None = None, user: str | None = None) -> bool:
     """Whether a user has a library at a place. Creates nothing."""
-    return _exists(place(path_or_url), validate_user(user))
+    where, user = place(path_or_url), validate_user(user)
+    if isinstance(where, Path):
+        return library_file(where, user).exists()
+    return postgres_store(where).exists(where, user)
 
 
 def library_files(folder: Path) -> list[Path]:
@@ -309,22 +305,20 @@ def audit_logs(path_or_url: str | Path | None = None) -> AuditLogs:
     where = place(path_or_url)
     with _audit_lock:
         logs = _audit_logs.get(where)
-        if logs is None:
-            logs = open_audit_logs(where)
-            atexit.register(logs.flush)
-            _audit_logs[where] = logs
+        if logs is not None:
+            return logs
+        if isinstance(where, Path):
+            from recollect.store.audit_files import AuditFiles
+
+            logs = AuditFiles(where / AUDIT)
+        else:
+            postgres_store(where)
+            from recollect.store.postgres.audit_log import PostgresAuditLogs
+
+            logs = PostgresAuditLogs(where)
+        atexit.register(logs.flush)
+        _audit_logs[where] = logs
         return logs
-
-
-def open_audit_logs(where: Path | str) -> AuditLogs:
-    if isinstance(where, Path):
-        from recollect.store.audit_files import AuditFiles
-
-        return AuditFiles(where / AUDIT)
-    postgres_store(where)
-    from recollect.store.postgres.audit_log import PostgresAuditLogs
-
-    return PostgresAuditLogs(where)
 
 
 def audit_name(where: Path | str, user: str | None) -> str:
@@ -365,12 +359,6 @@ def validate_user(user: str | None) -> str:
             f"A user's name must have 1 to {_LONGEST_USER} characters, not only spaces."
         )
     return user
-
-
-def _exists(where: Path | str, user: str) -> bool:
-    if isinstance(where, Path):
-        return library_file(where, user).exists()
-    return postgres_store(where).exists(where, user)
 
 
 def no_library(where: Path | str, user: str) -> NotFound:

@@ -128,9 +128,9 @@ def test_every_part_of_a_score_is_in_the_documentation() -> None:
     page = (root / "docs/searching.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in page for name in EXPLANATIONS)
     table = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    for name, question, dialogue, keywords, _, explanation, _ in FEATURES.values():
-        row = f"| `{name}` | {question:g} | {dialogue:g} | {keywords:g} | {explanation} |"
-        assert row in table
+    for each in FEATURES.values():
+        weights = f"{each.question:g} | {each.dialogue:g} | {each.keywords:g}"
+        assert f"| `{each.name}` | {weights} | {each.explanation} |" in table
 
 
 def test_a_total_that_is_only_a_lower_bound_is_marked(indexed_run: Any, many_roses: str) -> None:

@@ -55,7 +55,7 @@ class Place:
         return recollect.open(self.where, self.user, background=False)
 
     def exists(self) -> bool:
-        return recollect.places._exists(recollect.places.place(self.where), self.user)
+        return recollect.places.exists(recollect.places.place(self.where), self.user)
 
 
 Places = Callable[[str], Place]
