@@ -40,7 +40,6 @@ from typing import NamedTuple
 from recollect.language.detection import language_of
 from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.periods import (
-    DIGITS,
     MOMENTS,
     NUMERIC_DATE,
     SEASON,
@@ -86,6 +85,8 @@ def windows(text: str, now: datetime) -> tuple[Window, ...]:
     `now` is the time they are relative to; it must have a time zone.
     """
     languages = languages_of_dates(text)
+    if len(languages) == 1:
+        return _windows(text, now, languages[0], languages[0])
     readings = [_windows(text, now, language, languages[0]) for language in languages]
     best = min(readings, key=precision)
     is_day = precision(best)[0] <= _DAY
@@ -98,9 +99,14 @@ def _windows(
     text: str, now: datetime, language: Language, language_of_text: Language
 ) -> tuple[Window, ...]:
     """The periods that a text names, if its dates are in `language`."""
-    line = EncodedText(text, language)
-    if now.date() == _LAST_DAY or not may_name_a_time(line.text, language):
+    # Every rule needs a number or one of some words. Most queries name no time, and need no rules
+    # compiled.
+    has_time = language.unspaced or any(map(str.isdigit, text))
+    if not has_time and time_words(language).isdisjoint(tokens(text)):
         return ()
+    if now.date() == _LAST_DAY:
+        return ()
+    line = EncodedText(text, language)
     in_future = language_of_text.has("asks_future", text)
     calendar = Calendar(now.replace(tzinfo=None), in_future=in_future)
     places: dict[Span, tuple[int, int]] = {}
@@ -172,23 +178,14 @@ def foreign_months() -> dict[str, list[Language]]:
     return languages
 
 
-def may_name_a_time(line: str, language: Language) -> bool:
-    """Whether a rule can match. Most queries name no time, and need no rules compiled."""
-    if language.unspaced:
-        return True
-    return DIGITS.search(line) is not None or not time_words(language).isdisjoint(line.split())
-
-
 @cache
 def time_words(language: Language) -> frozenset[str]:
-    """Every rule needs a number or one of these words."""
+    """Words of which every rule needs one, unless it needs a number."""
+    moments = [*language.times.moments, *(MOMENTS if language is ENGLISH else ())]
+    words = {max(tokens(phrase), key=len) for phrase in moments}
     if language is ENGLISH:
-        plurals = [f"{unit}s" for unit in UNIT_NAMES]
-        moments = [max(phrase.split(), key=len) for phrase in MOMENTS]
-        return frozenset([*UNIT_NAMES, *plurals, *moments, "weekend", "christmas"])
-    units = [f"U{unit}" for unit in language.times.units.values()]
-    phrases = [EncodedText(words, language).text for words in language.times.moments]
-    return frozenset([*units, *(max(phrase.split(), key=len) for phrase in phrases)])
+        words |= {*UNIT_NAMES, *(f"{unit}s" for unit in UNIT_NAMES), "weekend", "christmas"}
+    return frozenset(words | set(_codes(language)))
 
 
 @cache
