@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from recollect.language.dates import formats_in
 from recollect.language.languages import ENGLISH
 from recollect.language.symbols import symbol_name
 from recollect.language.text import tokens
+from recollect.language.when import formats_in
 
 Form = tuple[str, ...]
 """Consecutive words, as they are indexed; usually just one."""

@@ -26,7 +26,6 @@ ATTEMPTS = 3
 PACKAGES = sorted(path.stem for path in PACKAGE.iterdir() if not path.name.startswith("_"))
 BOUNDED = {
     "recollect.capture.discovery._EXPORTS": "names of files",
-    "recollect.language.chunking._PARAGRAPH_END": "20 characters",
     "recollect.language.transcript._COMMA": "only matched at the start of a line",
     "recollect.serve.console.markup.": "a bounded process, and short snippets",
 }

@@ -22,14 +22,13 @@ from functools import cache
 from itertools import dropwhile, pairwise
 
 from recollect.errors import SearchTimeout
-from recollect.language.dates import formats_in, mentions_day, names_day
 from recollect.language.languages import Language
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify
 from recollect.language.queries.query import Mention, Query, literal_words, parse_query
 from recollect.language.queries.query_tokens import Token, query_tokens
 from recollect.language.queries.query_tree import Node, Or, Word, all_of
 from recollect.language.text import has_token, tokens
-from recollect.language.when import Window, windows
+from recollect.language.when import Window, formats_in, mentions_day, names_day, windows
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.long_queries import parse_any_length
 from recollect.search.queries.query_filter import narrow_filter
