@@ -174,26 +174,11 @@ def test_preferences_are_found_among_many_messages_about_the_topic(
     assert {hit.role for hit in page.hits} == {"assistant"}
 
 
-def test_a_question_about_the_user_is_not_answered_by_instructions(
-    library: recollect.Library,
-) -> None:
-    add(library, "rule", "Always name the kind of flour when I ask about bread.", "I will.")
-    add(library, "bread", "I baked bread with rye on Sunday.", "Well done.")
-    library.index()
-    hits = search(library, "Which bread did I bake on Sunday?").hits
-    assert hits[0].message_id == "bread-0"
-    assert not any("instruction" in hit.parts for hit in hits)
-
-
 @pytest.mark.parametrize(("code", "text"), STANDING_INSTRUCTIONS.items())
 def test_a_standing_instruction_is_recognized_in_every_language(code: str, text: str) -> None:
     (language,) = (language for language in ALL if language.code == code)
     assert language.has("standing_instructions", text)
     assert language.has("standing_instructions", f"OK.\n{text}")
-
-
-def test_every_language_has_an_example_of_a_standing_instruction() -> None:
-    assert {language.code for language in ALL} == set(STANDING_INSTRUCTIONS)
 
 
 @pytest.mark.parametrize(
@@ -209,20 +194,3 @@ def test_every_language_has_an_example_of_a_standing_instruction() -> None:
 )
 def test_other_sentences_with_the_same_words_are_no_instructions(text: str) -> None:
     assert not language_of(text).has("standing_instructions", text)
-
-
-def test_words_about_the_form_of_an_answer_are_not_searched(library: recollect.Library) -> None:
-    add(library, "bread", "I bake bread with rye.", "Tell me the order of the steps.")
-    add(library, "steps", "The order of different aspects and items.", "Throughout.")
-    library.index()
-    question = "Can you list the order in which I brought up different aspects of bread?"
-    page = search(library, question)
-    assert page.hits[0].message_id == "bread-0"
-    assert "steps-0" not in [hit.message_id for hit in page.hits if "text" in hit.arms]
-
-
-def test_words_that_only_praise_are_no_topic(library: recollect.Library) -> None:
-    add(library, "bread", "I bake bread with rye.", "A good choice.")
-    library.index()
-    page = search(library, "What are some good breads?")
-    assert (page.hits[0].message_id, page.missing) == ("bread-0", ())

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.language.queries.intent import KEYWORDS
 from recollect.model.kinds import CONVERSATION
 from recollect.search.evidence import assess
 from recollect.search.passages import ScoredCandidate
@@ -72,17 +71,6 @@ def test_a_question_for_a_rule_needs_a_rule_if_rules_are_observed() -> None:
     assert not assess(other, [hit(1, {0, 2}, FLOOR)], FLOOR, has_observations=True).is_weak
 
 
-def test_a_question_for_a_rule_in_another_language_needs_one_as_well() -> None:
-    query = question(
-        "Darf ich am Wochenende die Server neu starten?", "wochenende", "server", "neu"
-    )
-    mention = hit(1, {1}, FLOOR)
-    rule = replace(hit(2, {1}, FLOOR), part_names=("preference",), part_values=(3.0,))
-    assert not assess(query, [mention], FLOOR).is_weak
-    assert assess(query, [mention], FLOOR, has_observations=True).is_weak
-    assert not assess(query, [mention, rule], FLOOR, has_observations=True).is_weak
-
-
 def test_a_request_with_a_new_name_needs_a_preference_about_its_topic() -> None:
     query = question("Suggest a flight to Rome", "flight", "rome")
     flight, rome = query.terms
@@ -93,29 +81,6 @@ def test_a_request_with_a_new_name_needs_a_preference_about_its_topic() -> None:
     assert not is_weak(query, [mention, liking], FLOOR)
     assert is_weak(query, [mention, replace(liking, terms=())], FLOOR)
     assert is_weak(replace(query, text="Which flight is to Rome?"), [mention, liking], FLOOR)
-
-
-def test_confidence_is_the_share_of_the_question_in_words_and_in_meaning() -> None:
-    query = question("who paid the water bill of the hut?", "paid", "water", "bill", "hut")
-    half = assess(query, [hit(1, {0, 1}, FLOOR)], FLOOR).confidence
-    assert half == pytest.approx(2 / 3)  # half of the words, and all that is expected in meaning
-    assert assess(query, [hit(1, {0, 1}, FLOOR / 2)], FLOOR).confidence < half
-    assert assess(query, [hit(1, {0, 1, 2}, FLOOR)], FLOOR).confidence > half
-    assert assess(query, [hit(1, {0, 1}, 0.9)], None).confidence == 0.5
-    assert assess(query, [hit(1, {0, 1, 2, 3}, 1.0)], FLOOR).confidence == 1
-
-
-def test_keywords_are_sure_if_a_hit_has_all_of_them() -> None:
-    query = replace(question("water bill", "water", "bill"), intent=KEYWORDS)
-    assert assess(query, [hit(1, {0, 1}, 0.1)], FLOOR).confidence == 1
-    assert assess(query, [hit(1, {0}, 0.1)], FLOOR).confidence == 0.5
-    assert assess(query, [hit(1, set(), 1.5 * FLOOR)], FLOOR).confidence == pytest.approx(0.75)
-
-
-def test_without_words_the_meaning_alone_counts() -> None:
-    query = question("anything")
-    assert assess(query, [hit(1, set(), FLOOR)], FLOOR).confidence == pytest.approx(0.5)
-    assert assess(query, [hit(1, set(), 0.3)], None).confidence == 0.3
 
 
 @pytest.mark.parametrize(("cosine", "weak"), [(0.35, True), (0.45, False)])
@@ -133,8 +98,3 @@ def test_the_time_of_a_message_alone_is_no_evidence() -> None:
     assert not is_weak(query, [hit(1, {1, 2}, 0.1)], FLOOR)  # a message that mentions April 2024
     period = question("What was in April 2024?", "april", "2024")
     assert not is_weak(period, [replace(dated, metadata_terms=(0, 1))], FLOOR)
-
-
-def test_a_name_alone_is_evidence_for_a_question_about_nothing_else() -> None:
-    assert not is_weak(question("Who is David?", "david"), [hit(1, {0}, 0.1)], FLOOR)
-    assert is_weak(question("Who is David?", "david"), [hit(1, set(), 0.1)], FLOOR)

@@ -18,7 +18,6 @@ from recollect.language.queries.fts5 import parse_fts5
 from recollect.language.queries.query import MalformedQuery, parse
 from recollect.language.queries.query_tree import Word, matches
 from recollect.search.snippets import excerpt_at
-from recollect.settings import LIMITS
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta")
 texts = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
@@ -224,13 +223,6 @@ def test_a_malformed_expression_is_an_error(library: recollect.Library, expressi
         library.match_expression(expression)
 
 
-def test_an_expression_over_the_length_limit_is_an_error(library: recollect.Library) -> None:
-    with pytest.raises(InvalidInput, match="bytes"):
-        library.match_expression("a" * (LIMITS.long_query_bytes + 1))
-    with pytest.raises(InvalidInput, match="more than 2,000 words"):
-        library.match_expression("a " * 2_100)
-
-
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -288,16 +280,6 @@ def test_an_excerpt_has_twenty_words_around_the_match_and_marks_whole_words() ->
     assert [result[start:end] for start, end in marks] == ["performance"]
 
 
-@pytest.mark.both_stores
-def test_a_hit_of_an_expression_says_where_its_excerpt_begins(library: recollect.Library) -> None:
-    content = "word " * 200 + "the walrus sleeps"
-    library.add_conversation("c", messages=[{"role": "user", "content": content}])
-    (hit,) = library.match_expression("walrus").hits
-    excerpt = hit.snippet.strip("…")
-    assert content[hit.start :].startswith(excerpt)
-    assert hit.start > 900
-
-
 @given(
     st.lists(st.sampled_from([*WORDS, "<b>", "&", "…", "\n", "日本", "x" * 50]), max_size=120).map(
         " ".join
@@ -341,13 +323,3 @@ def test_messages_are_in_the_order_of_fts5(library: recollect.Library, query: st
     library.add_conversation("c", messages=messages)
     hits = library.match_expression(query, limit=200).hits
     assert [ranks[hit.position] for hit in hits] == pytest.approx(list(ranks.values())[:200])
-
-
-@pytest.mark.full
-def test_the_total_of_an_expression_counts_all_matches(library: recollect.Library) -> None:
-    messages = [{"role": "user", "content": f"w{n % 21 == 0:d}"} for n in range(22_000)]
-    library.add_conversation("c", messages=messages)
-    for _ in range(2):
-        assert library.match_expression("w0 OR w1").total == 22_000
-        assert library.match_expression("w0").total == 20_952
-        library.index()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from limits import no_time, reranker_that_reverses
+from limits import no_time
 from selection import few
 
 import recollect
@@ -174,33 +174,6 @@ def test_other_words_with_the_same_meaning_are_found(library: recollect.Library)
     assert page.hits[0].arms == ("vector",)
 
 
-def test_results_of_everything_say_how_they_were_found(library: recollect.Library) -> None:
-    add(library, "films", *GARDEN["films"])
-    add(library, "soup", *GARDEN["soup"])
-    library.index()
-    (result, *_) = library.knowledge.search("festival")["results"]
-    assert result["score_type"] in ("fts", "hybrid")
-    text_only = library.knowledge.search("festival", mode="text")
-    assert {each["score_type"] for each in text_only["results"]} == {"fts"}
-
-
-def test_the_noise_floor_is_measured_and_stored_with_the_vectors(
-    library: recollect.Library,
-) -> None:
-    for name, texts in GARDEN.items():
-        add(library, name, *texts)
-    library.index()
-    (space,) = library._store.spaces()
-    assert space.noise_floor is not None
-    assert 0 < space.noise_floor < 1
-    size = space.calibrated_size
-    for number in range(20):
-        add(library, f"more-{number}", f"Sentence number {number} about trains.")
-    library.index()
-    (space,) = library._store.spaces()
-    assert space.calibrated_size > size
-
-
 # -- identifiers ---------------------------------------------------------------
 
 
@@ -220,17 +193,6 @@ def test_a_message_with_the_identifier_comes_first(
 ) -> None:
     add(garden, "login", *(f"The login and the app fail, number {n}." for n in range(40)))
     assert ids(search(garden, query))[0] == first
-
-
-@pytest.mark.both_stores
-def test_an_identifier_comes_before_its_words_with_other_punctuation(
-    library: recollect.Library,
-) -> None:
-    add(library, "words", "256. Bit by bit: 256, bit, 256 bit.")
-    add(library, "typed", "The archive is encrypted with AES, a 256-Bit key and a long passphrase.")
-    add(library, "longer", "A 1256-bit number is something else than 256: bit length counts.")
-    for query in ("256-bit", "what is a 256-bit key?"):
-        assert ids(search(library, query))[0] == "typed-0"
 
 
 @pytest.mark.parametrize(
@@ -257,24 +219,6 @@ def test_a_word_typed_with_symbols_comes_first_with_them(library: recollect.Libr
     assert ids(search(library, "retry"))[0] == "words-0"
 
 
-def test_the_title_counts_in_a_question(library: recollect.Library) -> None:
-    add(library, "tool", "The screwdriver is a good tool to have.")
-    texts = ("LaunchDarkly costs us 900 $ a month. Alternatives?", "Decision: Unleash.")
-    add(library, "flags", *texts, title="Feature flags: homegrown or LaunchDarkly")
-    for number in range(20):
-        add(library, f"filler {number}", f"Item {number} of the list is about the tomatoes.")
-    library.index()
-    assert ids(search(library, "which feature flag tool did we pick?"))[0] == "flags-0"
-
-
-def test_all_words_of_an_identifier_are_evidence_after_the_identifier_itself(
-    garden: recollect.Library,
-) -> None:
-    add(garden, "parts", "Why did auth give an err? It failed.", "Nothing failed here.")
-    page = search(garden, "ERR_AUTH_FAILED")
-    assert (ids(page), page.total) == (["errors-0", "parts-0"], 2)
-
-
 def test_an_identifier_in_a_title_comes_first_even_without_vectors(
     library: recollect.Library,
 ) -> None:
@@ -287,11 +231,6 @@ def test_an_identifier_in_a_title_comes_first_even_without_vectors(
 
 
 # -- keywords ------------------------------------------------------------------
-
-
-def test_adjacent_words_come_before_scattered_ones(garden: recollect.Library) -> None:
-    add(garden, "both", "The barrel is full because of the rain.", "I see.")
-    assert ids(search(garden, "rain barrel"))[:2] == ["barrel-0", "both-0"]
 
 
 def test_all_words_come_before_some_of_them(garden: recollect.Library) -> None:
@@ -330,21 +269,6 @@ def test_copies_are_folded_in_a_search_over_everything(library: recollect.Librar
     assert len(library.knowledge.search("lighthouse")["results"]) == 3
     answer = library.knowledge.search("lighthouse", fold=True)
     assert (len(answer["results"]), answer["total_estimated"]) == (1, 1)
-
-
-@pytest.mark.parametrize("group", ["message", "conversation"])
-def test_conversations_with_the_same_first_message_are_found_by_their_titles(
-    library: recollect.Library, group: str
-) -> None:
-    for id_, title in (("trip", "Castle trip"), ("fees", "Castle fees"), ("copy", "Castle fees")):
-        library.add_conversation(id_, title, messages=[{"role": "user", "content": "Hello"}])
-    page = search(library, "castle", group=group)
-    assert sorted((hit.title, hit.copies) for hit in page.hits) == [
-        ("Castle fees", 1),
-        ("Castle trip", 0),
-    ]
-    answer = library.knowledge.search("castle", fold=True)
-    assert sorted(result["title"] for result in answer["results"]) == ["Castle fees", "Castle trip"]
 
 
 # -- typing errors -------------------------------------------------------------
@@ -398,26 +322,6 @@ def test_a_correction_is_named_with_its_accents(library: recollect.Library) -> N
     assert page.note == "Searched for “propriétaire” instead of “propietaire”."
 
 
-def test_a_frequent_word_is_more_likely_than_a_rare_form(library: recollect.Library) -> None:
-    """In German, "braket" could be a form of "brake"."""
-    for number in range(3):
-        add(library, f"bike {number}", f"I replaced the bottom bracket, number {number}.")
-    add(library, "car", "The brake of the car squeaks.")
-    assert search(library, "braket").corrections == {"braket": "bracket"}
-
-
-def test_a_filter_decides_between_corrections(library: recollect.Library) -> None:
-    for number in range(4):
-        add(library, f"bike {number}", f"I replaced the bottom bracket, number {number}.")
-    for number in range(3):
-        content = f"Broil the racket {number}: a brazket has no strings."
-        library.knowledge.create("notes", {"title": f"Sports {number}", "content": content})
-    assert search(library, "bracet").corrections == {"bracet": "bracket"}
-    notes = Filter(kinds=("note",))
-    page = library.search("brasket", notes)
-    assert page.corrections == {"brasket": "brazket"}
-
-
 def test_a_search_of_all_kinds_corrects_words_only_to_what_its_filters_pass(
     library: recollect.Library,
 ) -> None:
@@ -447,47 +351,7 @@ def test_rare_short_and_very_long_words_are_not_corrected(
     assert search(garden, query).corrections == {}
 
 
-def test_a_correction_names_the_word_as_typed(garden: recollect.Library) -> None:
-    page = search(garden, "Tomátoez")
-    assert page.note == "Searched for “tomatoes” instead of “tomátoez”."
-
-
-def test_a_long_word_is_corrected_even_if_it_is_rare(garden: recollect.Library) -> None:
-    add(garden, "school", "My son has to explain photosynthesis.")
-    page = search(garden, "photosyntesis")
-    assert (ids(page), page.corrections) == (["school-0"], {"photosyntesis": "photosynthesis"})
-
-
-@pytest.mark.both_stores
-def test_a_word_that_is_rarely_similar_by_chance_is_meant_even_if_it_is_rare(
-    library: recollect.Library,
-) -> None:
-    """One that is long, or has the same letters, of which others are doubled."""
-    words = {
-        "websoket": "websocket",
-        "sourdogh": "sourdough",
-        "risoto": "risotto",
-        "sadlle": "saddle",
-        "gorrila": "gorilla",
-    }
-    add(library, "rare", f"They wrote about {' and '.join(words.values())}, and of dahlias.")
-    for typed, meant in words.items():
-        page = search(library, typed)
-        assert (ids(page), page.corrections) == (["rare-0"], {typed: meant})
-    assert not search(library, "dahliax").hits
-
-
 # -- what a query is -----------------------------------------------------------
-
-
-@pytest.mark.both_stores
-def test_letters_joined_by_a_slash_are_one_name(library: recollect.Library) -> None:
-    add(library, "test", "Is that significant?", "Not yet.", title="The A/B test of the shop")
-    for number in range(3):
-        text = f"Value a of test {number} is 5, value b is 6, and the p of value c is a value."
-        add(library, f"other-{number}", text)
-    for query in ("the p-value of the A/B test", "a/b test"):
-        assert ids(search(library, query))[0] == "test-0", query
 
 
 def test_punctuation_after_keywords_changes_nothing(garden: recollect.Library) -> None:
@@ -497,33 +361,6 @@ def test_punctuation_after_keywords_changes_nothing(garden: recollect.Library) -
         for end in (".", ",", "!", " …", ":"):
             page = search(garden, query + end)
             assert (page.hits, page.total, page.matched) == (plain.hits, plain.total, plain.matched)
-
-
-@pytest.mark.both_stores
-@pytest.mark.parametrize(
-    ("query", "first"), [("risk", "one"), ("risk of", "one"), ("rents", "two")]
-)
-def test_keywords_as_typed_come_first_among_many_messages_with_other_forms(
-    library: recollect.Library, query: str, first: str
-) -> None:
-    add(library, "many", *(f"Risks, {number} rent." for number in range(160)))
-    filler = "Compare three offers, read what they leave out, and wait for a day or two. "
-    add(library, "one", filler + "The risk of a loan is that both rent and fees rise. " + filler)
-    add(library, "two", filler + "Our rents are low. " + filler)
-    page = search(library, query, mode="text")
-    assert page.hits[0].conversation_id == first
-    assert page.total == 161 + (query == "rents")
-
-
-@pytest.mark.both_stores
-def test_an_identifier_comes_before_its_words_even_if_a_title_has_them(
-    library: recollect.Library,
-) -> None:
-    text = "Call create_index in the migration, after the old column has been removed."
-    add(library, "migration", text)
-    add(library, "query", "CREATE INDEX on the table.", title="Create an index for a query")
-    for query in ("create_index", "create_index migration", "how do I call create_index?"):
-        assert ids(search(library, query))[0] == "migration-0", query
 
 
 # -- the reranker --------------------------------------------------------------
@@ -568,31 +405,6 @@ def test_auto_reranks_only_complete_english_questions_by_words_and_meaning(
     assert is_reranked(search(dinners, query, rerank=True, **options))
 
 
-def test_messages_far_behind_the_first_five_are_not_judged(dinners: recollect.Library) -> None:
-    for number in range(4, 8):
-        add(dinners, f"c{number}", f"We went to dinner at restaurant number {number}.")
-    add(dinners, "far", "The children went to bed early.")
-    dinners.index()
-    hits = search(dinners, QUESTION_ABOUT_DINNER, rerank=True, limit=20).hits
-    judged = [hit.conversation_id for hit in hits if "rerank" in hit.parts]
-    assert sorted(judged) == [f"c{number}" for number in range(8)]
-    assert hits[-1].conversation_id == "far"
-
-
-def test_the_reranker_changes_the_order_but_not_how_sure_the_search_is(
-    dinners: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A score must not depend on whether the reranker judged it."""
-    for number in range(5):
-        add(dinners, f"far{number}", f"The children went to bed early on day {number}.")
-    dinners.index()
-    reranker_that_reverses(monkeypatch)
-    pages = [search(dinners, QUESTION_ABOUT_DINNER, rerank=choice) for choice in (False, True)]
-    assert ids(pages[0]) == ids(pages[1])[::-1]
-    first, second = ((max(hit.score for hit in page.hits), page.weak) for page in pages)
-    assert first == second
-
-
 # -- synonyms ------------------------------------------------------------------
 
 
@@ -625,44 +437,6 @@ def test_the_possessive_s_is_not_a_keyword(garden: recollect.Library) -> None:
         assert (page.hits[0].terms, ids(page)[0]) == (("ann", "roses"), "ann-0")
 
 
-def test_a_word_is_corrected_next_to_one_that_the_library_has(garden: recollect.Library) -> None:
-    page = search(garden, "quagga tomatoez barrel", mode="text")
-    assert page.corrections == {"tomatoez": "tomatoes"}
-    assert page.missing == ("quagga",)
-
-
-def test_a_query_with_another_unknown_word_is_not_corrected(garden: recollect.Library) -> None:
-    page = search(garden, "tomatoez quagga", mode="text")
-    assert (page.corrections, ids(page)) == ({}, [])
-
-
-def test_the_nearest_have_different_texts(library: recollect.Library) -> None:
-    for number in range(5):
-        add(library, f"c{number}", "The same lighthouse.")
-    add(library, "other", "A quiet harbour.")
-    library.index()
-    page = search(library, "zxqv")
-    snippets = [hit.snippet for hit in page.nearest]
-    assert sorted(snippets) == ["A quiet harbour.", "The same lighthouse."]
-    assert page.note == "No message mentions “zxqv”."
-
-
-@pytest.mark.parametrize("group", ["message", "conversation"])
-def test_a_word_that_only_notes_have_is_in_no_message(
-    library: recollect.Library, group: str
-) -> None:
-    add(library, "c", "A quiet harbour.")
-    library.knowledge.create("notes", {"title": "Plan", "content": "The dahlias need fertiliser."})
-    conversations = Filter(kinds=("conversation",))
-    for text, hits in (("fertiliser", 0), ("harbour fertiliser", 1)):
-        page = library.search(text, conversations, SearchOptions(mode="text", group=group))
-        assert (page.missing, len(page.hits)) == (("fertiliser",), hits)
-        assert page.note == "No message mentions “fertiliser”."
-        assert library.search(text, None, SearchOptions(mode="text", group=group)).note == ""
-    harbour = library.search("harbour", conversations, SearchOptions(group=group))
-    assert (harbour.note, harbour.missing) == ("", ())
-
-
 @pytest.mark.parametrize(
     ("kinds", "note"),
     few(
@@ -688,11 +462,6 @@ def test_a_word_that_only_messages_have_is_in_no_item(
     assert library.search("fertiliser", Filter(kinds=("note",))).note == ""
 
 
-def test_a_single_word_for_a_time_is_named_if_no_message_has_it(garden: recollect.Library) -> None:
-    page = search(garden, "yesterday")
-    assert (page.missing, page.note) == (("yesterday",), "No message mentions “yesterday”.")
-
-
 @pytest.mark.parametrize(
     "identifier", few(["ERR_AUTH_FAILED", "3.12.7", "src/app.ts", "OPS-8213", "QX-90"])
 )
@@ -707,30 +476,12 @@ def test_an_identifier_is_found_after_each_key(garden: recollect.Library, identi
         assert page.note == ""
 
 
-def test_a_title_with_the_identifier_and_all_words_comes_first(garden: recollect.Library) -> None:
-    add(garden, "text", "The deploy fails since we upgraded to 2.14.0-rc3.", "Go back.")
-    add(garden, "title", "How do I do that?", "Run make.", title="Rollback of 2.14.0-rc3")
-    for query in ("Rollback of 2.14.0-rc3", "2.14.0-rc3"):
-        page = search(garden, query)
-        scores = [hit.score for hit in page.hits]
-        assert scores == sorted(scores, reverse=True), query
-    assert ids(search(garden, "Rollback of 2.14.0-rc3"))[0] == "title-0"
-
-
 def test_words_in_a_title_satisfy_a_query(garden: recollect.Library) -> None:
     add(garden, "ticket", "See the log.", "It is closed.", title="OPS-8213 slow invoices")
     for query in ("OPS-8213", "slow log"):
         page = search(garden, query)
         assert (ids(page), page.matched) == (["ticket-0"], "all"), query
     assert search(garden, "slow tomatoes").matched == "any"
-
-
-def test_while_typing_words_are_named_as_typed(garden: recollect.Library) -> None:
-    assert search(garden, "OPS-99", typing=True).missing == ("OPS-99",)
-    assert search(garden, "tomatoes zxqv", typing=True).missing == ("zxqv",)
-    assert search(garden, "tomatoes z", typing=True).missing == ()
-    assert search(garden, "tomatoes z").missing == ("z",)
-    assert search(garden, "苔庭", typing=True).missing == ("苔庭",)
 
 
 def test_a_request_finds_preferences_though_it_names_something_new(
@@ -742,16 +493,6 @@ def test_a_request_finds_preferences_though_it_names_something_new(
         assert (ids(page)[0], page.weak) == ("travel-0", False), request
         assert "suggest" not in page.missing and "recommend" not in page.missing
     assert search(garden, "Which flight did Rita book to Rome?").weak
-
-
-@pytest.mark.parametrize("query", few(["ERR_AUTH_FAILED?", "3.12.7?", "src/app.ts ?"]))
-def test_an_identifier_with_a_question_mark_is_an_identifier(
-    garden: recollect.Library, query: str
-) -> None:
-    page = search(garden, query)
-    assert page.hits
-    assert {hit.conversation_id for hit in page.hits} == {"errors"}
-    assert all("text" in hit.arms for hit in page.hits)
 
 
 def test_keywords_find_only_messages_with_words_of_them(garden: recollect.Library) -> None:
@@ -782,14 +523,6 @@ def test_a_knowledge_search_that_was_stopped_is_marked_as_partial(
     assert "was stopped" in answer["note"]
 
 
-def test_a_page_of_conversations_that_was_stopped_is_not_exact(
-    garden: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    no_time(monkeypatch)
-    page = search(garden, "tomatoes", mode="text", group="conversation")
-    assert (page.partial, page.exact) == (True, False)
-
-
 def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.Library) -> None:
     page = search(garden, "which broker did we choose for the zxqvy drone fleet to fly tomatoes?")
     assert page.hits and page.weak
@@ -803,47 +536,11 @@ def test_hits_that_are_probably_unrelated_are_marked_as_weak(garden: recollect.L
     assert page.hits and not page.weak
 
 
-@pytest.mark.parametrize(
-    ("query", "name"),
-    few(
-        [
-            ("do we still use Twilio?", "alerts"),
-            ("are we still on Hetzner?", "host"),
-            ("what did the user say about cashews", "allergy"),
-            ("user's preference for indentation", "tabs"),
-            ("does the user like cashews?", "allergy"),
-        ]
-    ),
-)
-def test_the_frame_of_a_question_is_not_its_topic(
-    library: recollect.Library, query: str, name: str
-) -> None:
-    add(library, "alerts", "The alerts go out with Twilio since May.")
-    add(library, "host", "The shop runs at Hetzner now.")
-    add(library, "allergy", "I am allergic to cashews.")
-    add(library, "tabs", "I prefer tabs for indentation.")
-    add(library, "login", "How should users log in? How can a user still use it?")
-    for number in range(20):
-        add(library, f"filler {number}", f"Step {number} of the plan is to use compost.")
-    library.index()
-    page = search(library, query)
-    assert (ids(page)[0], page.weak) == (f"{name}-0", False)
-
-
 def test_a_name_that_no_message_mentions_makes_hits_weak(garden: recollect.Library) -> None:
     page = search(garden, "who waters the tomatoes of Zoroaster on the roof terrace?")
     assert page.hits and page.weak
     assert "“zoroaster”" in page.note
     page = search(garden, "Does the film festival start in October?")
-    assert page.hits and not page.weak
-
-
-def test_words_of_different_exchanges_are_little_evidence(library: recollect.Library) -> None:
-    chatter = ["Fine.", "Good.", "Yes.", "No.", "Later.", "Maybe.", "Sure.", "Right."]
-    add(library, "day", "We bought a red kite.", *chatter, "The cluster moved to Oslo.", "Nice.")
-    page = search(library, "which kite did the harbour cluster lose at night?", mode="text")
-    assert page.hits and page.weak
-    page = search(library, "where did the cluster move?", mode="text")
     assert page.hits and not page.weak
 
 
@@ -856,20 +553,3 @@ def test_german_compounds_are_found_by_their_parts(library: recollect.Library) -
     assert page.missing == ()
     add(library, "paris", "Où est la gare ?")
     assert not search(library, "vorgestern", mode="text").hits
-
-
-def test_a_rare_word_does_not_stand_for_a_frequent_one(library: recollect.Library) -> None:
-    add(library, "milk", "The creamer is empty.", "I will buy one.")
-    for number in range(21):
-        add(library, f"cake{number}", f"Cake {number} has cream on it.", "Good.")
-    page = search(library, "Where is the creamer?", mode="text")
-    assert ids(page) == ["milk-0"]
-
-
-def test_a_name_that_is_missing_is_found_by_its_synonyms_only(library: recollect.Library) -> None:
-    add(library, "web", "We maintain the web server ourselves.", "Fine.")
-    page = search(library, "Who maintains the old Jenkins server?")
-    assert page.hits and page.weak
-    add(library, "ci", "Ann maintains the old CI server.", "Good to know.")
-    page = search(library, "Who maintains the old Jenkins server?")
-    assert page.hits and not page.weak

@@ -26,11 +26,6 @@ texts = st.text(st.sampled_from(UNUSUAL + unicodedata.normalize("NFD", UNUSUAL))
 queries = texts.map(str.strip).filter(bool)
 
 
-def matches_like(raw: str, pattern: str) -> bool:
-    with closing(apsw.Connection(":memory:")) as db:
-        return bool(db.execute("select ? like ?", (raw, pattern)).get)
-
-
 @given(query=queries, before=texts, after=texts, as_json=st.booleans(), swap_case=st.booleans())
 @example(query="strasse", before="", after="", as_json=True, swap_case=False)
 def test_a_quick_check_never_rejects_a_text_that_matches(
@@ -41,7 +36,6 @@ def test_a_quick_check_never_rejects_a_text_that_matches(
     needle = Needle(query)
     raw = json.dumps([text]) if as_json else text
     if needle.is_in(text) and raw.isascii():
-        assert all(matches_like(raw, pattern) for pattern in needle.escaped_patterns())
         assert needle.may_be_in(raw.encode())
 
 
@@ -60,14 +54,12 @@ def test_a_quick_check_accepts_every_character_that_folds_to_ascii(codes: range)
             text = f"a{chr(code)}z"
             raw = json.dumps([text])
             assert Needle(fold(text)).may_be_in(raw.encode()), hex(code)
-            for pattern in Needle(folded).escaped_patterns():
-                assert matches_like(raw, pattern), hex(code)
 
 
 def test_a_quick_check_rejects_a_text_that_cannot_match() -> None:
     raw = json.dumps(["Nothing of the kind: “quotes”, кириллица"]).encode()
     assert not Needle("docker").may_be_in(raw)
-    assert not matches_like(raw.decode(), *Needle("привет").escaped_patterns())
+    assert not Needle("привет").may_be_in(raw)
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,6 @@ def hits(library: recollect.Library, query: str) -> list[str]:
     return sorted(hit.conversation_id for hit in library.search(query).hits)
 
 
-@pytest.mark.both_stores
-def test_an_exclusion_may_be_a_group_or_end_a_sentence(garden: recollect.Library) -> None:
-    assert hits(garden, "tomatoes -(mulch OR slugs)") == ["alone"]
-    for query in ("tomatoes -compost?", "tomatoes -compost.", "tomatoes -compost, please"):
-        assert "mulch" not in hits(garden, query), query
-
-
 def test_fields_need_a_word_besides_exclusions(garden: recollect.Library) -> None:
     for query in ("role:user -tomatoes", 'title:garden NOT "rain barrel"'):
         with pytest.raises(InvalidInput, match="there is no word to search for"):
@@ -87,17 +80,6 @@ def test_the_case_of_an_author_does_not_matter(garden: recollect.Library) -> Non
 
 
 @pytest.mark.both_stores
-def test_copies_are_one_hit_but_each_conversation_is_listed(library: recollect.Library) -> None:
-    message = {"role": "user", "content": "Please restart the pump."}
-    for number in range(4):
-        library.add_conversation(f"{number}", messages=[message, message])
-    page = library.search("pump")
-    assert (len(page.hits), page.total, page.exact, page.hits[0].copies) == (1, 8, True, 7)
-    page = library.search("pump", options=SearchOptions(group="conversation"))
-    assert (len(page.hits), page.total, page.exact) == (4, 4, True)
-
-
-@pytest.mark.both_stores
 def test_an_agent_gets_no_correction_from_a_message_that_it_reads_masked(
     garden: recollect.Library,
 ) -> None:
@@ -107,12 +89,6 @@ def test_an_agent_gets_no_correction_from_a_message_that_it_reads_masked(
     for audience in Audience:
         page = garden.search("Wolkenkuckuckshiem", audience=audience)
         assert bool(page.corrections) == (audience is Audience.PERSON), audience
-
-
-def test_a_word_is_not_corrected_to_a_stop_word(library: recollect.Library) -> None:
-    for number in range(4):
-        library.add_conversation(f"{number}", messages=[{"role": "user", "content": "about it"}])
-    assert library.search("abort").corrections == {}
 
 
 def test_a_search_by_meaning_says_that_the_model_knows_no_word(garden: recollect.Library) -> None:

@@ -19,21 +19,15 @@ import pytest
 from numpy.typing import NDArray
 
 import recollect
-from recollect import Document, Filter, Library, Page, Passage, SearchOptions, Selection
-from recollect.capture.agents import Session, SessionItem
-from recollect.index import background as background_module
+from recollect import Library, Page, SearchOptions
 from recollect.index import refresh as refreshing
 from recollect.index.refresh import has_work, refresh
 from recollect.knowledge.api import Knowledge
-from recollect.memory import background_jobs
-from recollect.memory import backlog as observing
 from recollect.memory.api import Memory
-from recollect.model.kinds import OBSERVATION
 from recollect.models import embeddings as models
 from recollect.models import onnx, static
 from recollect.models.static import StaticModel
 from recollect.store.sqlite import sealing
-from recollect.store.sqlite.volume_index import VolumeIndex
 
 sqlite_only = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 NOW = datetime(2025, 6, 18, 12, tzinfo=UTC)
@@ -188,21 +182,6 @@ def test_indexing_resumes_after_a_kill(
     texts = record_texts(monkeypatch)
     library.index()
     assert (len(texts), count_embedded(library)) == (40 - count, 40)
-
-
-def test_messages_added_since_the_last_run_count_as_not_embedded(
-    library: recollect.Library,
-) -> None:
-    fill(library, 10)
-    library.index()
-    fill(library, 30, start=100)
-    assert library.search("dog").embedded == pytest.approx(0.25, abs=0.01)
-
-
-def test_an_empty_library_has_nothing_to_index(library: recollect.Library) -> None:
-    library.index()
-    assert library._store.spaces() == []
-    assert library.search("anything").mode == "text"
 
 
 def test_with_embeddings_off_there_are_no_vectors(
@@ -394,19 +373,6 @@ def test_if_the_model_is_down_search_uses_words_and_reports_the_reason(
     assert count_embedded(library) == 41
 
 
-def test_if_the_vector_size_changes_search_uses_words_and_reports_the_reason(
-    library: recollect.Library, place: str, server: Server
-) -> None:
-    fill(library)
-    library.index()
-    server.dimensions = 12
-    with recollect.open(place) as again:
-        page = again.search("guitar", options=SearchOptions(now=NOW))
-        assert (page.mode, bool(page.note)) == ("text", True)
-        assert "m2" in ids(page)
-        assert has_work(again._store, server.address)
-
-
 class FolderModel:
     """A model in a folder with a file that has its version."""
 
@@ -455,19 +421,6 @@ def test_vectors_of_another_version_of_the_model_are_not_used_and_made_again(
         assert not has_work(again._store, setting)
         page = again.search("guitar", options=SearchOptions(now=NOW))
         assert (page.mode, page.note) == ("both", "")
-
-
-def test_a_model_that_is_back_is_used_again(
-    library: recollect.Library, model_version: Path
-) -> None:
-    fill(library)
-    library.index()
-    model_version.write_text("2")
-    assert library.search("guitar").mode == "text"
-    model_version.write_text("1")
-    library.index()
-    assert not has_work(library._store, models.embedding_setting())
-    assert library.search("guitar").mode == "both"
 
 
 def test_a_new_table_of_the_built_in_model_leads_to_new_vectors(
@@ -542,30 +495,6 @@ def test_messages_are_embedded_in_the_background_after_a_search(
     assert count_embedded(library) == 41
 
 
-def test_new_messages_are_embedded_in_the_background_without_a_search(
-    background: Callable[[], recollect.Library],
-) -> None:
-    library = background()
-    fill(library)
-    wait_until_idle(library)
-    assert count_embedded(library) == 40
-
-
-@pytest.mark.full
-def test_messages_saved_after_a_deletion_are_embedded_in_the_background(
-    background: Callable[[], recollect.Library],
-) -> None:
-    library = background()
-    fill(library, 6)
-    wait_until_idle(library)
-    library.delete_conversation("c0")
-    fill(library, 6, start=100)
-    wait_until_idle(library)
-    assert count_embedded(library) == 6
-    assert library.search("dog").embedded == 1.0
-    assert library.verify().healthy
-
-
 def test_a_message_deleted_before_it_was_embedded_does_not_count_as_missing(
     background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -580,22 +509,6 @@ def test_a_message_deleted_before_it_was_embedded_does_not_count_as_missing(
     library.delete_conversation("c100")
     wait_until_idle(library)
     assert library.search("dog").embedded == 1.0
-
-
-@pytest.mark.full
-def test_messages_saved_after_an_edit_are_embedded_in_the_background(
-    background: Callable[[], recollect.Library],
-) -> None:
-    library = background()
-    note = library.knowledge.create("notes", {"title": "Boats", "content": "Sailing boats."})
-    wait_until_idle(library)
-    library.knowledge.edit("notes", note.id, {"content": "Growing tomatoes."})
-    wait_until_idle(library)
-    fill(library, 6)
-    wait_until_idle(library)
-    assert count_embedded(library) == 7
-    assert library.search("dog").embedded == 1.0
-    assert library.verify().healthy
 
 
 def test_messages_that_lost_their_vectors_are_reported_and_repaired(
@@ -675,31 +588,6 @@ def test_closing_stops_the_background_indexer_between_two_batches(
     assert count_embedded(again) == 200
 
 
-@sqlite_only
-def test_closing_interrupts_the_sealing_of_a_volume(
-    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
-    started, resume = threading.Event(), threading.Event()
-    rows = VolumeIndex._rows
-
-    def slow(self: VolumeIndex, span: tuple[int, int]) -> Any:
-        for row in rows(self, span):
-            started.set()
-            assert resume.wait(30)
-            yield row
-
-    monkeypatch.setattr(VolumeIndex, "_rows", slow)
-    library = background()
-    fill(library, 30)
-    close_while_indexing(library, started, resume)
-    monkeypatch.setattr(VolumeIndex, "_rows", rows)
-    again = background()
-    again.index()
-    page = again.search("dog OR invoice OR exam", options=SearchOptions(mode="text"))
-    assert len(page.hits) == 11
-
-
 @pytest.mark.full
 def test_a_model_that_fails_in_the_background_does_not_affect_searches(
     background: Callable[[], recollect.Library], server: Server, caplog: pytest.LogCaptureFixture
@@ -714,17 +602,6 @@ def test_a_model_that_fails_in_the_background_does_not_affect_searches(
     library.search("dog")
     wait_until_idle(library)
     assert count_embedded(library) == 40
-
-
-def test_there_is_no_work_once_everything_is_embedded(library: recollect.Library) -> None:
-    fill(library)
-    assert has_work(library._store, models.STATIC)
-    library.index()
-    assert not has_work(library._store, models.STATIC)
-    fill(library, 5, start=100)
-    assert has_work(library._store, models.STATIC)
-    library.delete_conversation("c100")
-    assert not has_work(library._store, models.STATIC)
 
 
 HOLDER = """
@@ -768,178 +645,6 @@ def test_index_waits_while_another_process_indexes(library: recollect.Library, p
     assert count_embedded(library) == 40
 
 
-def test_index_waits_for_the_background_indexer(
-    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started, resume = threading.Event(), threading.Event()
-    embed = StaticModel.embed
-
-    def slow(self: StaticModel, texts: Any, *stop: Any) -> Any:
-        started.set()
-        assert resume.wait(30)
-        return embed(self, texts)
-
-    monkeypatch.setattr(StaticModel, "embed", slow)
-    library = background()
-    fill(library)
-    assert started.wait(30)
-    library.index(on_wait=resume.set)
-    assert count_embedded(library) == 40
-
-
-@pytest.mark.full
-def test_the_background_indexer_retries_while_another_process_indexes(
-    background: Callable[[], recollect.Library], place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(background_module, "RETRY", 0.01)
-    refusals = threading.Semaphore(0)
-
-    def watch(library: recollect.Library) -> None:
-        lock = library._store._store.indexing_lock  # type: ignore[attr-defined]
-
-        @contextmanager
-        def count_refusals() -> Iterator[bool]:
-            with lock() as has_lock:
-                if not has_lock:
-                    refusals.release()
-                yield has_lock
-
-        raw_store = library._store._store  # type: ignore[attr-defined]
-        monkeypatch.setattr(raw_store, "indexing_lock", count_refusals)
-
-    library, other = background(), background()
-    watch(library)
-    watch(other)
-    with another_process_indexing(place):
-        fill(library)
-        for _ in range(3):
-            assert refusals.acquire(timeout=30)
-        assert "m0" in ids(library.search("dog"))
-        other.search("dog")
-        other.close()
-    wait_until_idle(library)
-    assert count_embedded(library) == 40
-
-
-class Writers:
-    """Every operation that changes documents: one method for each, in the order they run.
-
-    The library has documents of several kinds.
-    """
-
-    def __init__(self, library: recollect.Library, folder: Path) -> None:
-        self.library = library
-        self.files = [folder / "first.json", folder / "second.json"]
-        for file in self.files:
-            messages = [{"role": "user", "content": "from a file"}]
-            conversation = {"id": file.stem, "messages": messages}
-            file.write_text(json.dumps({"conversations": [conversation]}))
-        for start in range(0, 300, 100):
-            fill(library, 20, start=start)
-        library.add_conversation(
-            "observed",
-            messages=[
-                message("o1", "I prefer the blue kettle, because it whistles at 95 degrees."),
-                message("o2", "My key is AKIAIOSFODNN7EXAMPLE."),
-            ],
-        )
-        self.note = library.knowledge.create("notes", {"title": "Boats", "content": "Sailing."}).id
-        self.session = Session(library, "agents", "s1")
-        self.session.add([SessionItem({}, "user", "first"), SessionItem({}, "user", "second")])
-        self.thread = library.thread("topic").id
-
-    def add_conversation(self) -> None:
-        self.library.add_conversation("new", messages=[message("new", "new")])
-
-    def add_message(self) -> None:
-        self.library.add_message("c0", "user", "another")
-
-    def update_conversation(self) -> None:
-        self.library.update_conversation("c0", "Yet another title")
-
-    def rename(self) -> None:
-        self.library.rename("c0", "A third title")
-
-    def tag(self) -> None:
-        self.library.tag("c0", "home", "garden")
-
-    def untag(self) -> None:
-        self.library.untag("c0", "home")
-
-    def pin(self) -> None:
-        self.library.pin("c0")
-
-    def trash(self) -> None:
-        self.library.trash("c0")
-
-    def undo(self) -> None:
-        self.library.undo()
-
-    def delete_conversation(self) -> None:
-        self.deleted = self.library.delete_conversation("c0")
-
-    def restore_document(self) -> None:
-        self.library.restore_document(self.deleted)
-
-    def ensure_conversation(self) -> None:
-        self.library.ensure_conversation(Document("agents", "empty", id="empty"))
-
-    def add_messages(self) -> None:
-        self.library.add_messages("empty", [Passage("r", "user", "recorded")])
-
-    def revise_conversation(self) -> None:
-        self.library.revise_conversation("empty", lambda document: replace(document, title="new"))
-
-    def delete_message(self) -> None:
-        self.library.delete_message("empty", "r")
-
-    def thread_(self) -> None:
-        self.library.thread("another topic")
-
-    def post(self) -> None:
-        self.library.post(self.thread, "ann", "posted")
-
-    def import_file(self) -> None:
-        file = self.files[0]
-        admission = self.library.admission(self.library.exclusion())
-        assert self.library.import_file(file, ["recollect"], admission, [file.parent])
-
-    def import_path(self) -> None:
-        self.receipt = self.library.import_path(self.files[1]).id
-
-    def import_items(self) -> None:
-        messages = [{"role": "user", "content": "from a program"}]
-        self.library.import_items([{"id": "item", "messages": messages}])
-
-    def undo_import(self) -> None:
-        self.library.undo_import(self.receipt)
-
-    def redact(self) -> None:
-        self.library.redact()
-
-    def forget(self) -> None:
-        self.library.forget(Selection.of(text="a text that nobody wrote"))
-
-    def repair(self) -> None:
-        self.library.repair()
-
-    def knowledge_create(self) -> None:
-        self.library.knowledge.create("notes", {"title": "Bread", "content": "Baking."})
-
-    def knowledge_edit(self) -> None:
-        self.library.knowledge.edit("notes", self.note, {"content": "Rowing."})
-
-    def knowledge_delete(self) -> None:
-        self.library.knowledge.delete("notes", self.note)
-
-    def memory_forget(self) -> None:
-        observation, *_ = self.library.documents(Filter.of(kinds=[OBSERVATION]))
-        self.library.memory.forget([observation.passages[0].id], confirm=True)
-
-    def session_pop(self) -> None:
-        self.session.pop()
-
-
 READERS = {
     Library: """activity admission archive audit changes close conversation conversation_page
       conversations count_matches export list_page running_imports
@@ -954,54 +659,6 @@ READERS = {
     Knowledge: "document export find get list media_types search transcript transcript_page",
     Memory: "get read search timeline",
 }
-
-
-def writers() -> list[str]:
-    return [name for name in vars(Writers) if not name.startswith("_")]
-
-
-@pytest.mark.parametrize("kind", READERS, ids=lambda kind: kind.__name__)
-def test_every_method_that_changes_documents_is_listed_as_a_writer(kind: type) -> None:
-    if kind is Library:
-        names = [n for n in writers() if not n.startswith(("knowledge_", "memory_", "session_"))]
-    else:
-        prefix = f"{kind.__name__.lower()}_"
-        names = [n.removeprefix(prefix) for n in writers() if n.startswith(prefix)]
-    public = {name for name in dir(kind) if not name.startswith("_")}
-    assert public - {*READERS[kind].split()} == {name.rstrip("_") for name in names}
-
-
-def test_every_change_to_documents_wakes_the_background_indexer(
-    background: Callable[[], recollect.Library], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("RECOLLECT_OBSERVER", "rules")
-    monkeypatch.setattr(background_module, "PAUSE", 0.0)
-    monkeypatch.setattr(background_module, "EXPIRY_INTERVAL", 0.0)
-    monkeypatch.setattr(background_jobs, "_INTERVAL", 0.0)
-    monkeypatch.setattr(sealing, "MIN_VOLUME_PASSAGES", 10)
-    library = background()
-    operations = Writers(library, tmp_path)
-    indexer = library._background
-    assert indexer is not None
-    wakes: list[bool] = []
-    wake = indexer.wake
-
-    def record_wake() -> None:
-        wakes.append(True)
-        wake()
-
-    monkeypatch.setattr(indexer, "wake", record_wake)
-    for name in writers():
-        wakes.clear()
-        getattr(operations, name)()
-        assert wakes, f"{name} does not wake the indexer"
-        if name == "trash":  # the next one is undo
-            continue
-        library._store.clear_undo_log()  # otherwise the thread waits until it expires
-        wait_until_idle(library)
-        assert not has_work(library._store, models.STATIC), name
-        assert not observing.has_backlog(library._store), name
-    assert library.verify().healthy
 
 
 TOGETHER = """

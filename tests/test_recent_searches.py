@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect import Audience, Filter, Page, SearchOptions
+from recollect import Audience, Page, SearchOptions
 from recollect.search import deadline
 from recollect.search.passages import ranked_part
 from recollect.search.queries.terms import Term
@@ -62,19 +62,6 @@ def test_what_a_person_searched_for_is_not_shown_to_agents(library: recollect.Li
     assert library.search("walrus secret", options=FIRST).hits[0].snippet == "walrus secret"
     page = library.search("walrus secret", options=FIRST, audience=Audience.AGENT_HIDDEN)
     assert not [hit for hit in page.hits if "secret" in hit.snippet]
-
-
-def test_filters_modes_and_queries_are_searches_of_their_own(library: recollect.Library) -> None:
-    assert library.search("walrus", options=FIRST).total == 40
-    assert library.search("walrus", Filter(roles=("assistant",)), FIRST).total == 0
-    assert library.search("number7", options=FIRST).total == 1
-    assert library.search("walrus", options=replace(FIRST, mode="text")).mode == "text"
-
-
-def test_only_the_last_searches_are_held(library: recollect.Library) -> None:
-    for number in range(20):
-        library.search(f"number{number}", options=FIRST)
-    assert count_searches(library) == 8
 
 
 # -- a search that takes too long ---

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import Document, Filter, Page, Passage, SearchOptions
-from recollect.errors import InvalidInput
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 MODES = ("text", "vector", "both")
@@ -170,19 +169,6 @@ def test_both_stores_return_the_same_hits_in_the_same_order(
 
 
 @pytest.mark.full
-def test_both_stores_rerank_to_the_same_order(libraries: list[recollect.Library]) -> None:
-    for library in libraries:
-        library._store.save(documents(4, 60))
-        library.index()
-    for query in ("what did we do in the garden", "which train goes to the sea", "the ice"):
-        first, second = (
-            library.search(query, options=SearchOptions(rerank=True, now=NOW))
-            for library in libraries
-        )
-        assert summary(first) == summary(second), query
-
-
-@pytest.mark.full
 def test_both_stores_page_and_filter_the_same(libraries: list[recollect.Library]) -> None:
     for library in libraries:
         library._store.save(documents(9, 800))
@@ -268,25 +254,3 @@ def test_both_stores_return_the_same_hits_for_any_text(
         assert [c.content for c in libraries[0].recent(text)] == [
             c.content for c in libraries[1].recent(text)
         ]
-
-
-def test_the_text_score_is_relative_to_the_best_hit(libraries: list[recollect.Library]) -> None:
-    texts = ["walrus walrus walrus", "a walrus and a seal", "ice"]
-    for library in libraries:
-        library._store.save(
-            [
-                Document("test", f"c{n}", passages=(Passage("m", "user", text, created_at=NOW),))
-                for n, text in enumerate(texts)
-            ]
-        )
-        page = library.search(
-            "walrus ice", options=SearchOptions(mode="text", score="fts", now=NOW)
-        )
-        scores = [h.score for h in page.hits]
-        assert (page.score_type, scores[0]) == ("fts", 1.0)
-        assert scores == sorted(scores, reverse=True)
-        assert 0 < scores[-1] < 1
-        conversation_ids = [h.conversation_id for h in page.hits]
-        assert conversation_ids.index("c0") < conversation_ids.index("c1")
-        with pytest.raises(InvalidInput, match="score"):
-            library.search("walrus", options=SearchOptions(score="stars"))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from limits import few_candidates, few_counted, no_model, seal
+from limits import few_candidates, few_counted, seal
 
 import recollect
 from recollect import Filter, Hit, Page, SearchOptions
@@ -249,28 +249,6 @@ def test_a_query_of_fields_only_lists_the_newest_first(
     assert (ids(page), page.total, page.exact) == (expected, len(expected), True)
 
 
-def test_a_query_of_fields_only_can_be_grouped_by_conversation(
-    sample: recollect.Library,
-) -> None:
-    page = sample.search("role:user", options=SearchOptions(group="conversation"))
-    assert [h.conversation_id for h in page.hits] == ["c2", "c1"]
-    assert page.total == 2
-
-
-def test_punctuation_can_be_grouped_by_conversation(library: recollect.Library) -> None:
-    texts = ["🎉", "done 🎉🎉", "nothing"]
-    for id in ("c1", "c2"):
-        messages = [message(f"{id}{n}", text, days=n) for n, text in enumerate(texts)]
-        library.add_conversation(id, messages=messages)
-    hits = []
-    for offset in (0, 1):
-        options = SearchOptions(group="conversation", limit=1, offset=offset)
-        page = library.search("🎉", options=options)
-        assert (page.total, page.exact, page.matched) == (2, True, "literal")
-        hits += page.hits
-    assert {hit.conversation_id for hit in hits} == {"c1", "c2"}
-
-
 def test_the_filter_and_the_fields_of_the_query_both_apply(sample: recollect.Library) -> None:
     query, options = "docker role:user", SearchOptions(mode="text")
     assert ids(sample.search(query, Filter.of(roles=["assistant"]), options)) == []
@@ -333,25 +311,6 @@ def test_if_no_message_contains_every_phrase_any_phrase_matches(
     )
     assert page.hits[0].message_id == "m4"
     assert page.matched == "any"
-
-
-def test_if_a_message_contains_the_phrase_the_search_reports_that_all_matched(
-    sample: recollect.Library,
-) -> None:
-    page = sample.search('"docker alone" enough')
-    assert (ids(page), page.matched) == (["m5"], "all")
-
-
-def test_a_malformed_query_is_searched_literally_and_the_page_reports_it(
-    sample: recollect.Library,
-) -> None:
-    page = sample.search('docker AND (OR "', options=SearchOptions(mode="text"))
-    assert (set(ids(page)[:2]), page.matched) == ({"m4", "m5"}, "literal")
-
-
-def test_a_query_of_symbols_only_is_searched_literally(sample: recollect.Library) -> None:
-    page = sample.search("::")
-    assert (ids(page), page.total, page.matched) == (["n5"], 1, "literal")
 
 
 @given(
@@ -434,23 +393,6 @@ def test_a_time_in_the_query_ranks_its_messages_higher_and_removes_none(
         )
         assert set(ids(page)[: len(first)]) == first, time
         assert set(ids(page)) >= {f"d{day}" for day in days}, time
-
-
-def test_relative_times_in_a_query_depend_on_now(library: recollect.Library) -> None:
-    library.add_conversation(
-        "c1",
-        messages=[
-            message("old", "the restaurant by the sea", days=370),
-            message("new", "a restaurant in town", days=8),
-        ],
-    )
-    for now, first in (
-        (NOW, "new"),
-        (NOW - timedelta(days=363), "old"),
-        ("2024-06-20", "old"),
-    ):
-        page = library.search("restaurant last week", options=SearchOptions(now=now))
-        assert ids(page)[0] == first, now
 
 
 # -- changes are visible at once ----------------------------------------------
@@ -569,15 +511,6 @@ def test_deleted_messages_are_never_returned(
         library.related("c1", "a")
 
 
-def test_a_deleted_word_does_not_stand_for_a_part_of_it(library: recollect.Library) -> None:
-    library.add_conversation("c1", messages=[message("a", "JavaScript")])
-    library.add_conversation("c2", messages=[message("b", "TypeScript")])
-    library.delete_conversation("c1")
-    page = library.search("script")
-    assert (ids(page), page.total) == (["b"], 1)
-    assert page.hits[0].terms == ("script",)
-
-
 # -- pages and totals ---------------------------------------------------------
 
 
@@ -652,21 +585,6 @@ def test_matches_that_are_not_ranked_are_counted_and_on_the_last_pages(
     assert (page.total, page.exact) == (90, True)
 
 
-@pytest.mark.full
-@in_every_state
-def test_the_order_of_hits_does_not_depend_on_the_page_size(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    few_candidates(monkeypatch, 10)
-    add_many(library, 160)
-    bring_to(state, library, monkeypatch)
-    small = [h.message_id for h in all_hits(library, "walrus", 5, now=NOW)]
-    large = [h.message_id for h in all_hits(library, "walrus", 50, now=NOW)]
-    assert len(small) == len(set(small))
-    assert set(small) == {f"m{n}" for n in range(160)}
-    assert small == large
-
-
 @pytest.mark.parametrize("mode", ["text", "both"])
 def test_ten_pages_of_five_equal_one_page_of_fifty(library: recollect.Library, mode: str) -> None:
     add_many(library, 120)
@@ -679,18 +597,6 @@ def test_ten_pages_of_five_equal_one_page_of_fifty(library: recollect.Library, m
     ]
     assert [h for p in parts for h in p.hits] == list(whole.hits)
     assert {p.total for p in parts} == {whole.total}
-
-
-def test_the_total_is_the_number_of_hits_on_all_pages(library: recollect.Library) -> None:
-    library.add_conversation(
-        "c1", messages=[message(f"m{n}", f"common w{n}", days=n) for n in range(60)]
-    )
-    library.add_conversation(
-        "c2", messages=[message(f"r{n}", f"rare w{n}", days=n) for n in range(5)]
-    )
-    page = library.search("rare common", options=SearchOptions(mode="text"))
-    assert (page.total, page.exact) == (65, True)
-    assert len(all_hits(library, "rare common", 50, mode="text")) == 65
 
 
 def test_paging_through_conversations_returns_each_once(
@@ -725,18 +631,6 @@ def test_the_number_of_conversations_is_the_same_on_every_page(
         ]
         assert {(page.total, page.exact) for page in pages} == {(40, mode == "text")}
         assert [len(page.hits) for page in pages] == [5] * 8 + [0]
-
-
-def test_the_number_of_conversations_for_a_question_is_a_minimum(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few_candidates(monkeypatch, 10)
-    add_many(library, 400)
-    library.index()
-    options = SearchOptions(limit=5, group="conversation", now=NOW)
-    page = library.search("which fish has a walrus", options=options)
-    assert not page.exact
-    assert 5 <= page.total <= 40
 
 
 def test_the_number_of_conversations_is_a_minimum_if_too_many_messages_match(
@@ -807,22 +701,6 @@ def test_messages_with_the_same_text_are_one_hit_with_a_count_of_copies(
     page = library.search("continue", options=SearchOptions(mode="text", now=NOW))
     assert [(h.message_id, h.copies) for h in page.hits] == [("m0", 4)]
     assert page.total == 5
-
-
-def test_copies_of_a_hit_do_not_appear_on_later_pages(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few_candidates(monkeypatch, 10)
-    messages = [
-        message(f"m{n}", f"walrus and quite some other words, number {n}", days=n)
-        for n in range(30)
-    ]
-    messages += [message(f"s{n}", "walrus again", days=n) for n in range(6)]
-    library.add_conversation("c1", messages=messages)
-    hits = all_hits(library, "walrus", 5, mode="text", now=NOW)
-    same = [h for h in hits if h.snippet == "walrus again"]
-    assert [h.copies for h in same] == [5]
-    assert len(hits) == 31
 
 
 @in_every_state
@@ -896,24 +774,6 @@ def test_the_newer_of_two_similar_messages_comes_first_but_a_better_match_beats_
     assert ids(library.search("walrus sanctuary password", options=options))[0] == "best"
 
 
-def test_a_matching_title_ranks_all_messages_of_the_conversation_higher(
-    library: recollect.Library,
-) -> None:
-    library.add_conversation(
-        "c1",
-        "Groceries",
-        messages=[message("a", "first"), message("b", "the budget was fifty euros")],
-    )
-    library.add_conversation(
-        "c2",
-        "Holidays",
-        messages=[message("c", "first"), message("d", "the budget was ninety euros")],
-    )
-    options = SearchOptions(mode="text", now=NOW)
-    assert ids(library.search("groceries budget", options=options))[0] == "b"
-    assert ids(library.search("holidays budget", options=options))[0] == "d"
-
-
 # -- concepts -----------------------------------------------------------------
 
 
@@ -964,46 +824,6 @@ def test_a_conversation_with_every_concept_is_found_among_many_with_only_one(
     assert [h.conversation_id for h in page.hits] == ["both"]
 
 
-def test_conversations_with_two_frequent_concepts_are_all_found_once(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few_candidates(monkeypatch, 10)
-    filler = "a long story about very many other things " * 3
-    for n in range(20):
-        library.add_conversation(f"a{n}", messages=[message(f"a{n}", f"walrus w{n}")])
-        library.add_conversation(f"b{n}", messages=[message(f"b{n}", f"invoice w{n}")])
-    both = {f"both{n}" for n in range(25)}
-    for id in both:
-        messages = [message(f"{id}a", f"{filler} walrus {id}"), message(f"{id}b", f"invoice {id}")]
-        library.add_conversation(id, messages=messages)
-    hits = []
-    for offset in range(0, 30, 7):
-        options = SearchOptions(mode="text", now=NOW, limit=7, offset=offset)
-        page = library.search(["walrus", "invoice"], options=options)
-        assert page.total == 25
-        hits += page.hits
-    assert (page.total, page.exact) == (25, True)
-    assert sorted(hit.conversation_id for hit in hits) == sorted(both)
-    for hit in hits:
-        messages = {hit.message_id, *(other.message_id for other in hit.also)}
-        assert messages == {f"{hit.conversation_id}a", f"{hit.conversation_id}b"}
-    scores = [hit.score for hit in hits]
-    assert scores == sorted(scores, reverse=True)
-
-
-def test_conversations_with_the_same_messages_have_all_concepts_alike(
-    library: recollect.Library,
-) -> None:
-    for number in range(4):
-        messages = [message("a", "the battery is flat"), message("b", "is there a warranty?")]
-        library.add_conversation(f"c{number}", messages=messages)
-    library.index()
-    hits = library.search(["battery", "warranty"]).hits
-    assert len(hits) == 4
-    assert min(hit.score for hit in hits) > 0.9 * max(hit.score for hit in hits)
-    assert all(hit.parts for hit in hits)
-
-
 @pytest.mark.both_stores
 def test_what_to_know_about_each_concept_is_said(library: recollect.Library) -> None:
     for n in range(4):
@@ -1018,24 +838,6 @@ def test_what_to_know_about_each_concept_is_said(library: recollect.Library) -> 
     page = library.search(["zzyzx", "tomatoes"], options=options)
     assert (page.total, page.missing) == (0, ("zzyzx",))
     assert page.note == "No message mentions “zzyzx”."
-
-
-def test_a_remark_on_several_concepts_is_made_once(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library.add_conversation("c", messages=[message("a", "a walrus and an invoice")])
-    library.index()
-    no_model(monkeypatch)
-    assert library.search(["walrus", "invoice"]).note.count("The model is gone.") == 1
-
-
-def test_the_score_parts_of_a_concept_hit_add_up(library: recollect.Library) -> None:
-    library.add_conversation(
-        "c",
-        messages=[message("a", "the walrus ate"), message("b", "an invoice came and went away")],
-    )
-    for hit in library.search(["walrus", "invoice"], options=SearchOptions(mode="text")).hits:
-        assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=0.001)
 
 
 @pytest.mark.parametrize(
@@ -1063,48 +865,6 @@ def test_punctuation_is_searched_for_literally_in_every_mode(
     assert (ids(page), page.matched) == (["a"], "literal")
     results: Any = library.knowledge.search("!!!", mode=mode)["results"]
     assert [result["message_id"] for result in results] == ["a"]
-
-
-@in_every_state
-def test_pages_list_every_match_once(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    for part in range(13):
-        texts = [f"walrus {'x ' * (n % 7)}number{part}x{n}" for n in range(100)]
-        messages = [message(f"{part}-{n}", text, days=-n) for n, text in enumerate(texts)]
-        library.add_conversation(f"c{part:02}", messages=messages)
-    bring_to(state, library, monkeypatch)
-    for query in ("walrus", "wal*", "walrus OR number3x3"):
-        listed: list[str] = []
-        for offset in range(0, 1_300, 100):
-            page = library.search(query, options=SearchOptions("text", limit=100, offset=offset))
-            listed += ids(page)
-        assert len(listed) == len(set(listed)) == page.total == 1_300
-
-
-@in_every_state
-def test_equally_good_messages_are_listed_newest_first(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    messages = [message(f"{n}", f"walrus number{n}", days=130 - n) for n in range(130)]
-    for start in range(0, 130, 2):
-        library.add_conversation(f"c{start}", messages=messages[start : start + 2])
-    bring_to(state, library, monkeypatch)
-    page = library.search("walrus", options=SearchOptions("text", limit=20, now=NOW))
-    assert ids(page) == [f"{n}" for n in range(129, 109, -1)]
-
-
-@in_every_state
-def test_not_all_hits_have_all_words_if_those_beyond_the_ranking_lack_some(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    texts = [f"apple banana {n}" for n in range(70)] + [f"apple {n}" for n in range(60)]
-    messages = [message(f"m{n}", text) for n, text in enumerate(texts)]
-    library.add_conversation("c", messages=messages)
-    bring_to(state, library, monkeypatch)
-    options = SearchOptions("text", limit=200)
-    for query, matched in (("apple banana", "any"), ("apple", "all"), ("apple AND banana", "all")):
-        assert library.search(query, options=options).matched == matched
 
 
 @pytest.mark.full
@@ -1165,36 +925,6 @@ def test_related_messages_are_similar_and_exclude_the_message_itself(
         library.related("nowhere", "a")
 
 
-def test_messages_after_a_message_are_as_related_as_earlier_ones(
-    library: recollect.Library,
-) -> None:
-    texts = ("the walrus sleeps on the ice", "a walrus is on its way", "the walrus sleeps on ice")
-    for number, text in enumerate(texts):
-        library.add_conversation(f"c{number}", messages=[message("m", text, days=number * 30)])
-    library.index()
-    page = library.related("c1", "m")
-    assert all("later" not in hit.parts or not hit.parts["later"] for hit in page.hits)
-    page = library.related("c0", "m")
-    assert page.hits[0].conversation_id == "c2"
-
-
-@in_every_state
-def test_related_messages_are_not_called_unrelated(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
-    texts = [
-        "The chutney is still runny after two hours. Should I add flour before I fill the jars?",
-        "Boil the tomatoes with sugar, vinegar and ginger until a spoon leaves a clean path.",
-        "Take the lid off and give it another half hour; chutney thickens again as it cools.",
-    ]
-    library.add_conversation("c", messages=[message(f"m{n}", t) for n, t in enumerate(texts)])
-    library.add_conversation("d", messages=[message("x", "an invoice for the accountant")])
-    bring_to(state, library, monkeypatch)
-    page = library.related("c", "m0")
-    assert page.hits[0].message_id == "m2"
-    assert (page.weak, page.note) == (False, "")
-
-
 def test_no_page_of_related_messages_contains_the_message_itself(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1220,17 +950,6 @@ def test_a_message_without_words_has_no_related_messages(library: recollect.Libr
         assert library.related("c1", id, SearchOptions(mode="text")).hits == ()
     library.index()
     assert "a" not in ids(library.related("c1", "a"))
-
-
-def test_a_very_long_message_has_related_messages(library: recollect.Library) -> None:
-    library.add_conversation(
-        "c1",
-        messages=[
-            message("a", "walrus tusk " + " ".join(f"word{n}" for n in range(5_000))),
-            message("b", "a walrus"),
-        ],
-    )
-    assert ids(library.related("c1", "a", SearchOptions(mode="text"))) == ["b"]
 
 
 # -- with and without vectors -------------------------------------------------
@@ -1263,38 +982,6 @@ def test_messages_that_share_no_word_with_the_query_are_found_by_meaning(
     assert ids(library.search("young dog", options=SearchOptions(mode="text"))) == []
 
 
-@pytest.mark.parametrize("text", ["\ue000\ue001", "ភាសា"])
-def test_a_query_that_the_model_cannot_embed_is_answered_by_words(
-    library: recollect.Library, text: str
-) -> None:
-    library.add_conversation("c1", messages=[message("a", f"{text} text"), message("b", "walrus")])
-    library.index()
-    assert ids(library.search(f'"{text}"')) == ["a"]
-    assert ids(library.search(text))[0] == "a"
-
-
-def test_parentheses_in_a_question_are_punctuation(library: recollect.Library) -> None:
-    library.add_conversation(
-        "c1",
-        messages=[message("a", "I went to the Museum of Modern Art"), message("b", "tax papers")],
-    )
-    page = library.search(
-        "When was my visit to the Museum of Modern Art (MoMA)?", options=SearchOptions(mode="text")
-    )
-    assert (ids(page)[0], page.matched) == ("a", "any")
-
-
-def test_vector_mode_never_falls_back_to_words(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    few_candidates(monkeypatch, 5)
-    add_many(library, 40)
-    library.index()
-    hits = all_hits(library, "walrus", 3, mode="vector", now=NOW)
-    assert {h.arms for h in hits} == {("vector",)}
-    assert len(hits) <= 5
-
-
 @pytest.mark.both_stores
 def test_the_first_score_says_how_much_of_the_query_the_hits_contain(
     library: recollect.Library,
@@ -1314,29 +1001,3 @@ def test_the_first_score_says_how_much_of_the_query_the_hits_contain(
 
 
 # -- the reranker ---
-
-
-@pytest.mark.both_stores
-def test_the_reranker_raises_the_score_of_an_answer_in_other_words(
-    library: recollect.Library,
-) -> None:
-    texts = [
-        "The restaurant in the harbour serves fish, and my brother works at the restaurant.",
-        "A restaurant needs a licence; which licence a restaurant needs depends on the city.",
-        "We celebrated ten years of marriage with a dinner at Chez Paul, which was lovely.",
-        "The anniversary of the restaurant is in May.",
-    ]
-    messages = [message(f"m{number}", text) for number, text in enumerate(texts)]
-    library.add_conversation("c", messages=messages)
-    library.index()
-    question = "Which restaurant did we go to on our anniversary?"
-    plain = library.search(question, options=SearchOptions(now=NOW))
-    reranked = library.search(question, options=SearchOptions(now=NOW, rerank=True))
-    assert sorted(ids(plain)) == sorted(ids(reranked))
-    judgements = {hit.message_id: hit.parts["rerank"] for hit in reranked.hits}
-    assert judgements["m2"] > 0 > judgements["m1"]
-    scores = [hit.score for hit in reranked.hits]
-    assert scores == sorted(scores, reverse=True)
-    for hit in reranked.hits:
-        assert "rerank" in hit.parts and "rerank" not in plain.hits[0].parts
-        assert sum(hit.parts.values()) == pytest.approx(hit.score, abs=0.002)

@@ -55,22 +55,6 @@ def test_the_message_that_says_it_comes_first(library: recollect.Library, mode: 
         assert first(library, query, mode=mode, group="conversation") == "answer 1", query
 
 
-@pytest.mark.both_stores
-def test_a_statement_with_a_typo_is_found(library: recollect.Library, mode: str) -> None:
-    assert first(library, "I have been tryng to keep the lemon tree", mode=mode) == "answer 1"
-
-
-def test_the_last_word_may_be_unfinished(library: recollect.Library, mode: str) -> None:
-    query = "I have been trying to keep the lemon tr"
-    assert first(library, query, mode=mode, typing=True) == "answer 1"
-
-
-def test_a_title_is_found_as_typed(library: recollect.Library, mode: str) -> None:
-    add(library, "titled", "Fine.", title="How we are keeping all of our lemon trees alive")
-    query = "we are keeping all of our lemon trees"
-    assert first(library, query, mode=mode) == "titled 0"
-
-
 @pytest.mark.parametrize("copies", [4, 60])
 def test_a_pasted_message_finds_itself_although_it_ends_with_a_question(
     library: recollect.Library, copies: int
@@ -84,11 +68,6 @@ def test_a_pasted_message_finds_itself_although_it_ends_with_a_question(
         add(library, f"copy {number}", text)
     for number, text in enumerate(texts):
         assert first(library, text) == f"copy {number} 1"
-
-
-def test_a_hit_says_that_it_contains_the_statement(library: recollect.Library, mode: str) -> None:
-    hits = library.search(SENTENCE, options=SearchOptions(mode=mode)).hits
-    assert ["phrase" in hit.parts for hit in hits] == [True, *[False] * (len(hits) - 1)]
 
 
 def test_a_question_finds_its_answer_before_the_same_question(library: recollect.Library) -> None:

@@ -6,9 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Document, Passage, Selection
-from recollect.index.refresh import _texts
-from recollect.knowledge.results import text_around
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import words
 from recollect.language.symbols import (
@@ -18,11 +15,7 @@ from recollect.language.symbols import (
     without_terminal_codes,
 )
 from recollect.language.text import for_model, indexable, printable, tokens
-from recollect.memory.observe.exchanges import split_exchanges
-from recollect.search.foreign import Needle
 from recollect.search.snippets import best_match, excerpt_at, first_match, snippet_at
-from recollect.store.values import Unembedded
-from recollect.transfer.forgetting import text_matcher
 
 LINE = "\x1b[31m\x1b[1mFailed\x1b[22m\x1b[39m tests: \x1b[33mERR_AUTH\x1b[0m_FAILED"
 PIECES = [
@@ -135,16 +128,3 @@ def test_places_of_matches_are_those_in_the_stored_text() -> None:
     assert text[start] == "."
     for place in (first_match(text, query), best_match(text, query, 100)):
         assert place == text.index("Failed")
-
-
-def test_a_model_embeds_a_text_without_codes() -> None:
-    passage = Unembedded(1, "\x1b[1mTitle\x1b[0m", "Ann", LINE, 1)
-    assert _texts(passage) == ["Ann: Title\nFailed tests: ERR_AUTH_FAILED"]
-
-
-def test_other_readers_of_texts_see_no_codes() -> None:
-    assert Needle("failed TESTS").is_in(LINE) and Needle("err_auth_failed").is_in(LINE)
-    assert text_matcher(Selection.of(text="failed tests"))(LINE)
-    (exchange,) = split_exchanges(Document("test", "c1", passages=(Passage("m", "user", LINE),)))
-    assert [passage.content for passage in exchange.passages] == ["Failed tests: ERR_AUTH_FAILED"]
-    assert text_around(LINE, LINE.index("tests"), 20) == "…tests: ERR_AUTH_FA…"

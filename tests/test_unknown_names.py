@@ -156,17 +156,3 @@ def test_agents_do_not_learn_names_of_human_only_messages(castles: recollect.Lib
     assert note("castle from:Beatrix", agent).startswith(
         "No message is by an author named “Beatrix”."
     )
-
-
-def test_the_command_line_prints_the_note(castles: recollect.Library, run: Any) -> None:
-    castles.close()
-    assert run("search", "castle in:nope", "--mode", "text") == f"{NO_PROJECT}\n"
-    output = run("knowledge", "search", "castle in:nope", "--mode", "text")
-    assert "Nothing is in a project named “nope”. Projects: work, garden." in output
-
-
-def test_names_are_short_and_on_one_line(library: recollect.Library) -> None:
-    add(library, "long", "a\n\x1b[31m" + "b" * 500, {"content": "The castle."})
-    note = library.search("castle in:nope").note
-    assert "\n" not in note and "\x1b" not in note
-    assert len(note) < 200

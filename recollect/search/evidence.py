@@ -13,7 +13,7 @@ as weak.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
 from recollect.language.detection import language_of
@@ -94,185 +94,172 @@ def assess(
         if noise_floor and query.intent == KEYWORDS:
             confidence = max(confidence, by_meaning)
     else:
-        confidence, is_weak = _Question(query, ranking, noise_floor, has_observations).assess()
+        confidence, is_weak = assess_question(query, ranking, noise_floor, has_observations)
     return Assessment(min(max(confidence, _MIN_CONFIDENCE), 1.0), is_weak)
 
 
-class _Exchange(NamedTuple):
-    """One of the best hits, and the terms in it and in the messages around it."""
+def assess_question(
+    query: RankingQuery,
+    ranking: Sequence[ScoredCandidate],
+    noise_floor: float | None,
+    has_observations: bool,
+) -> tuple[float, bool]:
+    """The confidence in the hits of a question, and whether they are probably unrelated."""
+    language, terms = language_of(query.text), query.terms
+    times = period_words(query.text)
 
-    hit: ScoredCandidate
-    terms: Set[int]
-    share: float
-    """The share of the question that the terms make up, by weight."""
-
-
-class _Question:
-    """How much of a question the best exchanges contain."""
-
-    def __init__(
-        self,
-        query: RankingQuery,
-        ranking: Sequence[ScoredCandidate],
-        noise_floor: float | None,
-        has_observations: bool,
-    ) -> None:
-        self._query = query
-        self._ranking = ranking
-        self._noise_floor = noise_floor
-        self._language = language_of(query.text)
-        self._names = names_in(query.text) - DATE_WORDS
-        self._times = period_words(query.text)
-        self._shares = self._shares_without(self._times)
-        self._rules: set[int] | None = None
-        """If the question asks for a rule: the hits that are standing instructions or stand for
-        observed preferences."""
-        if has_observations and self._language.has("asks_rule", query.text):
-            self._rules = {
-                scored.candidate.key
-                for scored in ranking
-                if scored.part("preference") > 0 or scored.part("instruction") > 0
-            }
-
-    def assess(self) -> tuple[float, bool]:
-        """The confidence in the hits, and whether they are probably unrelated.
-
-        Their meaning counts only in English, which the model knows best.
-        """
-        if self._language is ENGLISH:
-            confidence, is_weak = self._assess_exchanges()
-        else:
-            confidence = self._conversation_share()
-            is_weak = confidence < _MIN_SHARE_IN_OTHER_LANGUAGES
-            if self._language.unspaced:
-                is_weak = confidence < _MIN_SHARE_WITHOUT_SPACES
-        exact = {number for number, term in enumerate(self._query.terms) if term.exact}
-        has_exact = any(not exact.isdisjoint(scored.terms) for scored in self._ranking)
-        return confidence, is_weak and not has_exact and not self._has_statement()
-
-    def _assess_exchanges(self) -> tuple[float, bool]:
-        exchanges = self._best_exchanges()
-        share = max(each.share for each in exchanges)
-        lacks_name = share < _MIN_SHARE_WITHOUT_NAME and self._lacks_name()
-        if not self._noise_floor:
-            return share, lacks_name or share < _MIN_SHARE
-        names = self._known_names()
-        most = max(self._evidence(each, names, self._noise_floor) for each in exchanges)
-        return most / _FULL_EVIDENCE, lacks_name or most < _MIN_EVIDENCE
-
-    def _evidence(self, exchange: _Exchange, names: Set[int], noise_floor: float) -> float:
-        """How much of the question an exchange has, in words and in meaning.
-
-        If the question names something, other words are evidence only next to one of the names. A
-        name alone says what the question is about, not that the exchange answers it.
-        """
-        similarity = (exchange.hit.cosine or 0.0) / noise_floor
-        lacks_name = bool(names) and names.isdisjoint(exchange.terms)
-        # Questions for a rule are short and use frequent words, so some exchange always has them.
-        lacks_rule = (
-            self._rules is not None
-            and exchange.hit.candidate.key not in self._rules
-            and exchange.share < _MIN_SHARE_WITHOUT_RULE
-        )
-        if lacks_name or lacks_rule:
-            return _MEANING * similarity
-        if names and exchange.terms <= names and similarity < 1:
-            return 0.0
-        return exchange.share + _MEANING * similarity
-
-    def _best_exchanges(self) -> list[_Exchange]:
-        best = self._ranking[:_BEST]
-        by_place = {
-            (scored.candidate.document, scored.candidate.position): scored
-            for scored in self._ranking
-            if scored.candidate.kind == CONVERSATION
-        }
-        times = {n for n, term in enumerate(self._query.terms) if term.name in self._times}
-        if len(times) == len(self._query.terms):
-            times = set()
-        exchanges = []
-        for scored in best:
-            messages = [scored]
-            candidate = scored.candidate
-            if candidate.kind == CONVERSATION:
-                first = candidate.position - _EXCHANGE
-                places = [(candidate.document, first + n) for n in range(2 * _EXCHANGE + 1)]
-                messages += [by_place[place] for place in places if place in by_place]
-            terms = set().union(*(message.all_terms for message in messages))
-            in_texts = set().union(*({*m.terms, *m.title_terms} for m in messages))
-            # That they were written at the time of the question says nothing about its topic, so
-            # the words of their dates count only next to others.
-            if terms <= times and not in_texts:
-                terms = set()
-            exchanges.append(_Exchange(scored, terms, self._share(terms)))
-        return exchanges
-
-    def _conversation_share(self) -> float:
-        """The largest share of the question, by weight, that one conversation contains.
-
-        If the question asks for a rule, only conversations with a rule count, unless one contains
-        nearly all of the question.
-        """
-        terms: dict[str, set[int]] = {}
-        for scored in self._ranking:
-            terms.setdefault(scored.candidate.document, set()).update(scored.all_terms)
-        share = max(map(self._share, terms.values()))
-        if self._rules is None or share >= _MIN_SHARE_WITHOUT_RULE:
-            return share
-        with_rule = {s.candidate.document for s in self._ranking if s.candidate.key in self._rules}
-        return max((self._share(terms[document]) for document in with_rule), default=0.0)
-
-    def _share(self, terms: Iterable[int]) -> float:
-        return math.fsum([self._shares[number] for number in terms])
-
-    def _shares_without(self, names: Set[str]) -> Sequence[float]:
-        """The share of each term of the question, without those of these names that occur nowhere.
+    def shares_without(names: Set[str]) -> Sequence[float]:
+        """The share of each term in the question, without those of these names that occur nowhere.
 
         What was written "before 2024" rarely says so.
         """
+        is_left_out = [term.name in names and not term.frequency for term in terms]
         return term_shares(
             [
-                term._replace(weight=0.0) if term.name in names and not term.frequency else term
-                for term in self._query.terms
+                t._replace(weight=0.0) if out else t
+                for t, out in zip(terms, is_left_out, strict=True)
             ]
         )
 
-    def _has_statement(self) -> bool:
-        """Whether a request meets what the user told the assistant about the topic.
+    shares = shares_without(times)
 
-        A request is about something new ("Suggest a flight to Rome"), so it may mention names that
-        the library does not have. Preferences about flights are what it needs.
-        """
-        if not self._language.has("requests", self._query.text):
-            return False
-        shares = self._shares_without(names_in(self._query.text))
-        return any(
-            math.fsum(shares[number] for number in scored.terms) >= _MIN_SHARE
-            for scored in self._ranking[:_BEST]
+    def share(numbers: Iterable[int]) -> float:
+        return math.fsum([shares[number] for number in numbers])
+
+    rules: set[int] | None = None
+    if has_observations and language.has("asks_rule", query.text):
+        rules = {
+            scored.candidate.key
+            for scored in ranking
+            if scored.part("preference") > 0 or scored.part("instruction") > 0
+        }
+    if language is ENGLISH:  # the language whose meaning the model knows best
+        exchanges = best_exchanges(query, ranking, times)
+        confidence, is_weak = assess_exchanges(query, exchanges, noise_floor, share, rules)
+        names = names_in(query.text) - DATE_WORDS
+        most_words = max(share(numbers) for _, numbers in exchanges)
+        is_weak = is_weak or (
+            most_words < _MIN_SHARE_WITHOUT_NAME and lacks_name(query, ranking, names)
+        )
+    else:
+        confidence = conversation_share(ranking, share, rules)
+        is_weak = confidence < (
+            _MIN_SHARE_WITHOUT_SPACES if language.unspaced else _MIN_SHARE_IN_OTHER_LANGUAGES
+        )
+    exact = {number for number, term in enumerate(terms) if term.exact}
+    if not is_weak or any(not exact.isdisjoint(scored.terms) for scored in ranking):
+        return confidence, False
+    # A request is about something new ("Suggest a flight to Rome"), so it may mention names that
+    # the library does not have. What the user told the assistant about flights is what it needs.
+    if language.has("requests", query.text):
+        shares = shares_without(names_in(query.text))
+        is_weak = not any(
+            share(scored.terms) >= _MIN_SHARE
+            for scored in ranking[:_BEST]
             if scored.part("liking") > 0 or scored.part("instruction") > 0
         )
+    return confidence, is_weak
 
-    def _known_names(self) -> set[int]:
-        """The terms that are names in the question and occur in the library.
 
-        For a name that does not occur, these are its synonyms: an exchange about any server does
-        not answer a question about Jenkins, one about CI may. Empty if the question has no other
-        words: a message that mentions David is evidence for "Who is David?"
-        """
-        terms = self._query.terms
-        numbers = {
-            number
-            for number, term in enumerate(terms)
-            if not self._names.isdisjoint((term.name, term.stands_for)) and term.frequency
-        }
-        return numbers if len(numbers) < len(terms) else set()
+Share = Callable[[Iterable[int]], float]
+"""The share of a question, by weight, that some of its terms make up."""
 
-    def _lacks_name(self) -> bool:
-        """Whether the question mentions something by a name that the library does not have."""
-        found = set().union(*(scored.all_terms for scored in self._ranking))
-        absent = [
-            term.name
-            for number, term in enumerate(self._query.terms)
-            if term.name in self._names and not term.frequency and number not in found
-        ]
-        return any(not phrases for phrases in synonyms(absent))
+
+def assess_exchanges(
+    query: RankingQuery,
+    exchanges: Sequence[tuple[ScoredCandidate, set[int]]],
+    noise_floor: float | None,
+    share: Share,
+    rules: Set[int] | None,
+) -> tuple[float, bool]:
+    """How much of the question an exchange has in words and meaning, and whether it is too little.
+
+    `rules`: if the question asks for a rule, the hits that are standing instructions or stand for
+    observed preferences.
+    """
+    if not noise_floor:
+        most = max(share(numbers) for _, numbers in exchanges)
+        return most, most < _MIN_SHARE
+    # The terms that are names and occur in the library. For a name that does not occur, its
+    # synonyms: an exchange about any server does not answer a question about Jenkins, one about CI
+    # may. None if the question has no other words: a message that mentions David is evidence for
+    # "Who is David?"
+    names = names_in(query.text) - DATE_WORDS
+    known = {
+        number
+        for number, term in enumerate(query.terms)
+        if term.frequency and not names.isdisjoint((term.name, term.stands_for))
+    }
+    known = known if len(known) < len(query.terms) else set()
+    most = 0.0
+    for hit, numbers in exchanges:
+        in_words, similarity = share(numbers), (hit.cosine or 0.0) / noise_floor
+        # Questions for a rule are short and use frequent words, which some exchange always has.
+        lacks_rule = rules is not None and hit.candidate.key not in rules
+        # Other words are evidence only next to a name. A name alone says what the question is
+        # about, not that the exchange answers it.
+        if (known and known.isdisjoint(numbers)) or (
+            lacks_rule and in_words < _MIN_SHARE_WITHOUT_RULE
+        ):
+            in_words = 0.0
+        elif known and numbers <= known and similarity < 1:
+            continue
+        most = max(most, in_words + _MEANING * similarity)
+    return most / _FULL_EVIDENCE, most < _MIN_EVIDENCE
+
+
+def conversation_share(
+    ranking: Sequence[ScoredCandidate], share: Share, rules: Set[int] | None
+) -> float:
+    """The largest share of the question that one conversation contains.
+
+    If the question asks for a rule, only conversations with a rule count, unless one contains
+    nearly all of the question.
+    """
+    terms: dict[str, set[int]] = {}
+    for scored in ranking:
+        terms.setdefault(scored.candidate.document, set()).update(scored.all_terms)
+    most = max(map(share, terms.values()))
+    if rules is None or most >= _MIN_SHARE_WITHOUT_RULE:
+        return most
+    with_rule = {s.candidate.document for s in ranking if s.candidate.key in rules}
+    return max((share(terms[document]) for document in with_rule), default=0.0)
+
+
+def best_exchanges(
+    query: RankingQuery, ranking: Sequence[ScoredCandidate], times: Set[str]
+) -> list[tuple[ScoredCandidate, set[int]]]:
+    """Each of the best hits, and the terms in it and in the messages around it."""
+    by_place = {
+        (scored.candidate.document, scored.candidate.position): scored
+        for scored in ranking
+        if scored.candidate.kind == CONVERSATION
+    }
+    of_times = {n for n, term in enumerate(query.terms) if term.name in times}
+    if len(of_times) == len(query.terms):
+        of_times = set()
+    exchanges = []
+    for scored in ranking[:_BEST]:
+        document, position = scored.candidate.document, scored.candidate.position
+        messages = [scored]
+        if scored.candidate.kind == CONVERSATION:
+            places = [(document, position + n) for n in range(-_EXCHANGE, _EXCHANGE + 1)]
+            messages += [by_place[place] for place in places if place in by_place]
+        terms = set().union(*(message.all_terms for message in messages))
+        # That they were written at the time of the question says nothing about its topic, so the
+        # words of their dates count only next to others.
+        if terms <= of_times and not any(m.terms or m.title_terms for m in messages):
+            terms = set()
+        exchanges.append((scored, terms))
+    return exchanges
+
+
+def lacks_name(query: RankingQuery, ranking: Sequence[ScoredCandidate], names: Set[str]) -> bool:
+    """Whether the question mentions something by a name that the library does not have."""
+    found = set().union(*(scored.all_terms for scored in ranking))
+    absent = [
+        term.name
+        for number, term in enumerate(query.terms)
+        if term.name in names and not term.frequency and number not in found
+    ]
+    return any(not phrases for phrases in synonyms(absent))

@@ -4,8 +4,7 @@ The file belongs to another program and may be malicious. It is opened read-only
 is trusted: no views, no triggers, no functions of its schema, and there is a deadline.
 
 Without an index, every message has to be examined. A cheap check of its stored form skips most of
-them. The rest is sorted by time, then decoded and compared, newest first, until there are enough
-matches.
+them. The rest is sorted by time and compared, newest first, until there are enough matches.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ import json
 import re
 import stat
 import time
-import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,7 +75,7 @@ class ForeignDatabase:
         try:
             with connection(self._path) as db:
                 columns = check_schema(db, self._path)
-                return _Search(db, query, columns).newest(_filter(roles, after, before), limit)
+                return _Search(db, query, columns).newest(roles, after, before, limit)
         except apsw.InterruptError as error:
             seconds = f"{LIMITS.foreign_search_seconds:g}"
             raise SearchTimeout(
@@ -148,21 +145,8 @@ def _columns(db: apsw.Connection, table: str) -> set[str] | None:
 
 # -- searching -------------------------------------------------------------
 
-Condition = tuple[str, list[Any]]
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
-
-
-def _filter(roles: tuple[str, ...], after: datetime | None, before: datetime | None) -> Condition:
-    """Roles and dates as SQL. Dates are inclusive; messages without a time are in no range."""
-    clauses = ["cast(conversation_id as text) in (select cast(id as text) from conversations)"]
-    values: list[Any] = [*roles]
-    if roles:
-        clauses.append(f"role in ({', '.join('?' * len(roles))})")
-    if after or before:
-        clauses.append("instant(create_time) between ? and ?")
-        values += [micros(after or _EARLIEST), micros(before or _LATEST)]
-    return " and ".join(clauses), values
 
 
 class _Search:
@@ -171,12 +155,8 @@ class _Search:
     def __init__(self, db: apsw.Connection, query: str | None, columns: set[str]) -> None:
         """`columns` are those of `messages`."""
         self._db = db
-        self._needle: Needle | None = None
-        if query:
-            self._needle = Needle(query)
-        self._order_column = "rowid"
-        if "position" in columns:
-            self._order_column = "position"
+        self._needle = Needle(query) if query else None
+        self._order_column = "position" if "position" in columns else "rowid"
         self._titles = dict(read_titles(db))
         self._titled: set[str] = set()
         """The conversations whose title contains the query."""
@@ -190,18 +170,33 @@ class _Search:
         db.create_scalar_function("instant", instant, 1, deterministic=True)
         db.create_scalar_function("may_match", self._may_match, 1, deterministic=True)
 
-    def newest(self, condition: Condition, limit: int) -> list[Match]:
-        filter_sql, filter_values = condition
-        match_sql, match_values = self._match_condition()
-        row_limit = limit
+    def newest(
+        self,
+        roles: Sequence[str],
+        after: datetime | None,
+        before: datetime | None,
+        limit: int,
+    ) -> list[Match]:
+        """The newest matches. Dates are inclusive; messages without a time are in no range."""
+        clauses = ["cast(conversation_id as text) in (select cast(id as text) from conversations)"]
+        values: list[Any] = [*roles]
+        if roles:
+            clauses.append(f"role in ({', '.join('?' * len(roles))})")
+        if after or before:
+            clauses.append("instant(create_time) between ? and ?")
+            values += [micros(after or _EARLIEST), micros(before or _LATEST)]
         if self._needle:
-            row_limit = -1  # not every row matches
+            clauses.append(
+                """(cast(conversation_id as text) in (select value from json_each(?))
+                  or may_match(cast(content as blob)))"""
+            )
+            values.append(json.dumps([*self._titled, *self._titled_by_words]))
         rows = self._db.execute(
             f"""select rowid, instant(create_time) as at from messages
-              where {filter_sql} and {match_sql}
+              where {" and ".join(clauses)}
               order by at desc nulls last, {self._order_column} desc, rowid desc
               limit ?""",  # noqa: S608
-            (*filter_values, *match_values, row_limit),
+            (*values, -1 if self._needle else limit),  # not every row matches
         )
         messages = (self._read(row, at) for row, at in rows)
         needle = self._needle
@@ -221,42 +216,20 @@ class _Search:
                 by_words.append(message)
         return matches or by_words
 
-    def _match_condition(self) -> Condition:
-        """SQL that is true for every matching message, and for few others."""
-        if self._needle is None:
-            return "true", []
-        patterns = self._needle.escaped_patterns()
-        likes = " and ".join(["content like ?"] * len(patterns)) or "true"
-        return (
-            f"""(cast(conversation_id as text) in (select value from json_each(?))
-              or ({likes} or octet_length(content) <> length(content))
-                and may_match(cast(content as blob)))""",  # noqa: S608
-            [json.dumps([*self._titled, *self._titled_by_words]), *patterns],
-        )
-
     def _may_match(self, *values: Any) -> bool:
         (raw,) = values
-        if raw is None or self._needle is None:
-            return False
-        if raw.isascii() and self._needle.is_ascii:
-            return self._needle.may_be_in(raw)
-        text = decode(raw)
-        return self._needle.is_in(text) or self._needle.has_words_in(text)
+        return raw is not None and self._needle is not None and self._needle.may_be_in(raw)
 
     def _read(self, row: int, at: int | None) -> Match:
         sql = """select cast(conversation_id as text), cast(role as blob), cast(content as blob)
           from messages where rowid = ?"""
         ((conversation, raw_role, raw_content),) = self._db.execute(sql, (row,))
-        content = decode(raw_content)
-        role = None
-        if raw_role is not None:
-            role = _text(raw_role)
         return Match(
             created_at=from_micros(at),
-            role=role,
+            role=None if raw_role is None else _text(raw_role),
             title=self._titles[conversation],
             conversation_id=conversation,
-            content=content,
+            content=decode(raw_content),
         )
 
 
@@ -297,10 +270,10 @@ class Needle:
 
     def __init__(self, query: str) -> None:
         self._query = fold(query)
-        self._words = re.findall(r"\w+", self._query)
         self._tokens = set(tokens(query))
-        self._ascii_runs = [run.encode() for run in re.findall("[a-z0-9]+", self._query)]
-        self.is_ascii = all(word.isascii() for word in self._words or [self._query])
+        runs = re.findall("[a-z0-9]+", self._query)
+        self._ascii_runs = [run.encode() for run in runs]
+        self._is_ascii = self._query.isascii()
 
     def is_in(self, text: str) -> bool:
         return self._query in comparable(text)
@@ -309,66 +282,12 @@ class Needle:
         return has_all_words(text, self._tokens)
 
     def may_be_in(self, raw: bytes) -> bool:
-        """A quick check of a stored form in ASCII: False only if the text does not match."""
-        lower = raw.lower()
-        if all(run in lower for run in self._ascii_runs):
-            return True
-        return rb"\u" in lower and any(escape in lower for escape in ESCAPES_FOLDED_TO_ASCII)
-
-    def escaped_patterns(self) -> list[str]:
-        """LIKE patterns that all match a text with the words, in JSON that escapes non-ASCII."""
-        patterns = (_pattern(word) for word in self._words or [self._query])
-        return [pattern for pattern in patterns if pattern.strip("%_")]
-
-
-def _pattern(word: str) -> str:
-    """A LIKE pattern for a word.
-
-    LIKE searches for the first character of a pattern, and backslashes are frequent. So a pattern
-    of several characters starts with the last digit of the first escape.
-    """
-    first, *others = map(_escape, word)
-    if not others:
-        return f"%{first}%"
-    return f"%{first[-1]}{''.join(others)}%"
-
-
-def _escape(character: str) -> str:
-    """A folded character as JSON writes it.
-
-    `_` stands where its forms differ, `%` if it can be anything.
-    """
-    if character.isascii() and not character.isalnum():  # escaped in JSON, but not in plain text
-        return "%"
-    if unicodedata.normalize("NFD", character) != character:
-        return "%"
-    spellings = [character, *_spellings().get(character, ())]
-    forms = {json.dumps(spelling)[1:-1] for spelling in spellings}
-    if len({len(form) for form in forms}) > 1:
-        return "%"
-    pattern = ""
-    for column in zip(*forms, strict=True):
-        if len(set(column)) == 1:
-            pattern += column[0]
-        else:
-            pattern += "_"
-    return pattern
-
-
-@cache
-def _spellings() -> dict[str, set[str]]:
-    """The non-ASCII characters that are folded to each character.
-
-    "" stands for characters that are folded to several characters.
-    """
-    spellings: dict[str, set[str]] = {}
-    for code in range(0x80, 0x30000):
-        spelling = chr(code)
-        folded = fold(spelling)
-        if folded == spelling:
-            continue
-        if len(folded) > 1:
-            spelling = ""
-        for character in folded:
-            spellings.setdefault(character, set()).add(spelling)
-    return spellings
+        """Whether a stored text may match. A quick check leaves out most that do not."""
+        if raw.isascii() and self._is_ascii:
+            lower = raw.lower()
+            if all(run in lower for run in self._ascii_runs):
+                return True
+            if rb"\u" not in lower or not any(e in lower for e in ESCAPES_FOLDED_TO_ASCII):
+                return False
+        text = decode(raw)
+        return self.is_in(text) or self.has_words_in(text)

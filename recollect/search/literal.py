@@ -11,7 +11,7 @@ from typing import NamedTuple
 from recollect.errors import SearchTimeout
 from recollect.language.queries.fts5 import parse_fts5
 from recollect.language.queries.query import check_size
-from recollect.language.queries.query_tree import Node, Word, all_words, matches, occurrences, words
+from recollect.language.queries.query_tree import Word, all_words, matches, occurrences, words
 from recollect.language.text import has_token, identifier, storable, tokens
 from recollect.model.arguments import page_size
 from recollect.model.audience import MASK, Audience, is_human_only
@@ -39,29 +39,18 @@ def recent(
     """
     check_size(text or "", LIMITS.long_query_bytes)
     query = storable(text) if text else None
-    messages = _recent(store, query, filter, limit, audience)
-    if not messages and query and has_token(query):
-        messages = _recent(store, query, filter, limit, audience, by_words=True)
-    return messages
-
-
-def _recent(
-    store: Store,
-    text: str | None,
-    filter: Filter,
-    limit: int,
-    audience: Audience,
-    by_words: bool = False,
-) -> list[Candidate]:
-    size = limit
-    while True:
-        where = "words" if by_words else "anywhere"
-        found = store.newest(filter, size, text=text, where=where, counted=False)
-        candidates = found.candidates
-        visible = visible_candidates(store, candidates, audience)
-        if len(visible) >= limit or len(candidates) < size or size >= _FARTHEST_RECENT:
-            return visible[:limit]
-        size *= 4  # Older messages take the place of hidden ones.
+    for where in ("anywhere", "words") if query and has_token(query) else ("anywhere",):
+        size = limit
+        while True:
+            found = store.newest(filter, size, text=query, where=where, counted=False)
+            candidates = found.candidates
+            visible = visible_candidates(store, candidates, audience)
+            if len(visible) >= limit or len(candidates) < size or size >= _FARTHEST_RECENT:
+                break
+            size *= 4  # older messages take the place of hidden ones
+        if visible:
+            break
+    return visible[:limit]
 
 
 class TextMatches(NamedTuple):
@@ -119,7 +108,15 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
     node = parse_fts5(text)
     query_words = words(node)
     limit = page_size(limit)
-    wrong, missing = title_errors(store, node, filter)
+    # First messages that match only because of their title, and those that fail only because of it
+    # (the title contains a negated word).
+    wrong: set[int] = set()
+    missing: set[int] = set()
+    for candidate in store.candidates(store.title_matches(list(all_words(node))), filter):
+        with_title = matches(node, candidate.indexed_title, candidate.content)
+        without_title = matches(node, "", candidate.content)
+        if with_title != without_title:
+            (missing if without_title else wrong).add(candidate.key)
     keys = [key for key in store.match(node, filter, _SCORED + len(wrong)) if key not in wrong]
     keys = best_first(store, query_words, [*keys, *missing], filter)[:limit]
     candidates = {c.key: c for c in store.candidates(keys, filter)}
@@ -139,21 +136,6 @@ def match_expression(store: Store, text: str, filter: Filter, limit: int) -> Pag
             total, is_exact = sum(group.matches for group in groups.passages), groups.is_complete
     total += len(missing) - len(wrong)
     return Page(tuple(hits), max(total, len(hits)), 0, limit, exact=is_exact)
-
-
-def title_errors(store: Store, node: Node, filter: Filter) -> tuple[set[int], set[int]]:
-    """First messages that match only because of their title, and those that fail only because of
-    it (the title contains a negated word)."""
-    wrong: set[int] = set()
-    missing: set[int] = set()
-    for candidate in store.candidates(store.title_matches(list(all_words(node))), filter):
-        with_title = matches(node, candidate.indexed_title, candidate.content)
-        without_title = matches(node, "", candidate.content)
-        if with_title and not without_title:
-            wrong.add(candidate.key)
-        elif without_title and not with_title:
-            missing.add(candidate.key)
-    return wrong, missing
 
 
 def best_first(

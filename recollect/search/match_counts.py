@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from typing import TypeVar
 
 from recollect.errors import SearchTimeout
 from recollect.index.meaning import Meaning
@@ -17,11 +18,12 @@ from recollect.search.engine import interpret_query
 from recollect.search.queries.query_filter import has_words, narrow_filter
 from recollect.search.queries.query_reading import read_query
 from recollect.store.base import Store
-from recollect.store.values import DocumentGroup, MatchGroups, PassageGroup
+from recollect.store.values import DocumentGroup, PassageGroup
 
 _NO_ROLE = "none"
 
 _Group = PassageGroup | DocumentGroup
+_T = TypeVar("_T", PassageGroup, DocumentGroup)
 
 
 def count_matches(
@@ -47,90 +49,63 @@ def count_matches(
     # What the filter selects is applied afterwards, so that other values can be counted.
     unselected = replace(filter, kinds=(), sources=(), projects=(), models=(), roles=())
     matches = store.match_groups(node, narrow_filter(unselected, query, store))
-    return _Counting(matches, filter).counts()
 
+    def selected(groups: Sequence[_T], ignoring: str = "") -> list[_T]:
+        """The groups of conversations that pass the filter, except for one of its fields."""
+        return [
+            group
+            for group in groups
+            if group.profile.kind == CONVERSATION
+            and all(
+                field == ignoring
+                or not getattr(filter, field)
+                or not names(group).isdisjoint(getattr(filter, field))
+                for field, names in _NAMES.items()
+            )
+        ]
 
-class _Counting:
-    """Counts the groups that pass the selection of a filter."""
-
-    def __init__(self, matches: MatchGroups, filter: Filter) -> None:
-        self._matches = matches
-        self._selection = {
-            "sources": frozenset(filter.sources),
-            "projects": frozenset(filter.projects),
-            "roles": frozenset(filter.roles),
-            "models": frozenset(filter.models),
-        }
-        self._kinds = frozenset(filter.kinds)
-
-    def counts(self) -> MatchCounts:
-        groups = [group for group in self._matches.passages if self._is_selected(group)]
-        return MatchCounts(
-            messages=sum(group.matches for group in groups),
-            conversations=sum(
-                group.documents for group in self._matches.documents if self._is_selected(group)
-            ),
-            exact=self._matches.is_complete,
-            kinds=most_first(self._count_kinds(groups)),
-            sources=self._count("sources"),
-            projects=self._count("projects"),
-            months=count_months(groups),
-            models=self._count("models"),
-            roles=self._count("roles"),
-        )
-
-    def _is_selected(self, group: _Group, ignoring: str = "") -> bool:
-        """Whether a group is of conversations that pass the selection, except for one property."""
-        if group.profile.kind != CONVERSATION:
-            return False
-        return all(
-            not values.isdisjoint(_NAMES[name](group))
-            for name, values in self._selection.items()
-            if values and name != ignoring
-        )
-
-    def _count(self, name: str) -> tuple[tuple[str, int], ...]:
-        names = _NAMES[name]
+    def count(field: str) -> tuple[tuple[str, int], ...]:
         counts: Counter[str] = Counter()
-        for group in self._matches.passages:
-            if self._is_selected(group, ignoring=name):
-                for value in names(group):
-                    counts[value] += group.matches
+        for group in selected(matches.passages, ignoring=field):
+            for name in _NAMES[field](group):
+                counts[name] += group.matches
         return most_first(counts)
 
-    def _count_kinds(self, groups: Sequence[PassageGroup]) -> Counter[str]:
-        """The matches of each kind. `groups` are the selected ones of conversations.
-
-        The selection is about conversations, so other kinds are counted without it.
-        """
-        counts: Counter[str] = Counter()
-        counts[CONVERSATION] = sum(group.matches for group in groups)
-        for group in self._matches.documents:
-            kind = group.profile.kind
-            if kind != CONVERSATION and kind in self._kinds:
-                counts[kind] += group.documents
-        return +counts
-
-
-def count_months(groups: Sequence[PassageGroup]) -> tuple[tuple[str, int], ...]:
-    counts: Counter[str] = Counter()
-    for group in groups:
-        counts.update(group.months)
-    return tuple(sorted(counts.items()))
-
-
-def roles(group: _Group) -> list[str]:
-    if isinstance(group, PassageGroup):
-        return [group.role or _NO_ROLE]
-    return [role or _NO_ROLE for role in group.roles]
+    months: Counter[str] = Counter()
+    passages, documents = selected(matches.passages), selected(matches.documents)
+    messages = sum(group.matches for group in passages)
+    # The filter selects conversations, so other kinds are counted without it.
+    kinds = Counter({CONVERSATION: messages})
+    for group in matches.documents:
+        if group.profile.kind != CONVERSATION and group.profile.kind in filter.kinds:
+            kinds[group.profile.kind] += group.documents
+    for each in passages:
+        months.update(each.months)
+    return MatchCounts(
+        messages=messages,
+        conversations=sum(each.documents for each in documents),
+        exact=matches.is_complete,
+        kinds=most_first(+kinds),
+        sources=count("sources"),
+        projects=count("projects"),
+        months=tuple(sorted(months.items())),
+        models=count("models"),
+        roles=count("roles"),
+    )
 
 
-_NAMES: Mapping[str, Callable[[_Group], Iterable[str]]] = {
-    "sources": lambda group: (group.profile.source,),
-    "projects": lambda group: (group.profile.project,),
+def roles(group: _Group) -> set[str]:
+    own = {group.role} if isinstance(group, PassageGroup) else set(group.roles)
+    return {role or _NO_ROLE for role in own}
+
+
+_NAMES: Mapping[str, Callable[[_Group], Set[str]]] = {
+    "sources": lambda group: {group.profile.source},
+    "projects": lambda group: {group.profile.project},
     "roles": roles,
-    "models": lambda group: group.profile.models,
+    "models": lambda group: set(group.profile.models),
 }
+"""The names of a group for each field of a filter."""
 
 
 def most_first(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
