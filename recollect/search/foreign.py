@@ -3,17 +3,14 @@
 The file belongs to another program and may be malicious. It is opened read-only and nothing in it
 is trusted: no views, no triggers, no functions of its schema, and there is a deadline.
 
-Without an index, every message has to be examined. A cheap check of its stored form skips most of
-them. The rest is sorted by time and compared, newest first, until there are enough matches.
+Without an index, every message has to be examined: newest first, until there are enough matches.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,7 +72,7 @@ class ForeignDatabase:
         try:
             with connection(self._path) as db:
                 columns = check_schema(db, self._path)
-                return _Search(db, query, columns).newest(roles, after, before, limit)
+                return newest(db, columns, query, roles, after, before, limit)
         except apsw.InterruptError as error:
             seconds = f"{LIMITS.foreign_search_seconds:g}"
             raise SearchTimeout(
@@ -149,88 +146,70 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
 
-class _Search:
-    """One search in one snapshot."""
+def newest(
+    db: apsw.Connection,
+    columns: set[str],
+    query: str | None,
+    roles: Sequence[str],
+    after: datetime | None,
+    before: datetime | None,
+    limit: int,
+) -> list[Match]:
+    """The newest messages that contain the query; if there are none, those with all of its words.
 
-    def __init__(self, db: apsw.Connection, query: str | None, columns: set[str]) -> None:
-        """`columns` are those of `messages`."""
-        self._db = db
-        self._needle = Needle(query) if query else None
-        self._order_column = "position" if "position" in columns else "rowid"
-        self._titles = dict(read_titles(db))
-        self._titled: set[str] = set()
-        """The conversations whose title contains the query."""
-        self._titled_by_words: set[str] = set()
-        """Those whose title has all of its words."""
-        for key, title in self._titles.items():
-            if self._needle and self._needle.is_in(title):
-                self._titled.add(key)
-            elif self._needle and self._needle.has_words_in(title):
-                self._titled_by_words.add(key)
-        db.create_scalar_function("instant", instant, 1, deterministic=True)
-        db.create_scalar_function("may_match", self._may_match, 1, deterministic=True)
+    Messages match by their text or by the title of their conversation. `columns` are those of
+    `messages`. Dates are inclusive; messages without a time are in no range.
+    """
+    db.create_scalar_function("instant", instant, 1, deterministic=True)
+    titles = dict(read_titles(db))
+    clauses = ["cast(conversation_id as text) in (select cast(id as text) from conversations)"]
+    values: list[Any] = [*roles]
+    if roles:
+        clauses.append(f"role in ({', '.join('?' * len(roles))})")
+    if after or before:
+        clauses.append("instant(create_time) between ? and ?")
+        values += [micros(after or _EARLIEST), micros(before or _LATEST)]
+    rows = db.execute(
+        f"""select rowid, instant(create_time) as at from messages
+          where {" and ".join(clauses)}
+          order by at desc nulls last,
+            {"position" if "position" in columns else "rowid"} desc, rowid desc""",  # noqa: S608
+        values,
+    )
+    text, words = fold(query or ""), set(tokens(query or ""))
+    titled = {key for key, title in titles.items() if text in comparable(title)}
+    titled_by_words = {key for key, title in titles.items() if has_all_words(title, words)}
+    matches: list[Match] = []
+    by_words: list[Match] = []
+    deadline = time.thread_time() + LIMITS.foreign_search_seconds
+    for row, at in rows:
+        if time.thread_time() > deadline:  # SQLite notices only single statements that take long
+            raise apsw.InterruptError
+        match = read_message(db, row, from_micros(at), titles)
+        if match.conversation_id in titled or text in comparable(match.content):
+            matches.append(match)
+            if len(matches) == limit:
+                break
+        elif len(by_words) < limit and (
+            match.conversation_id in titled_by_words or has_all_words(match.content, words)
+        ):
+            by_words.append(match)
+    return matches or by_words
 
-    def newest(
-        self,
-        roles: Sequence[str],
-        after: datetime | None,
-        before: datetime | None,
-        limit: int,
-    ) -> list[Match]:
-        """The newest matches. Dates are inclusive; messages without a time are in no range."""
-        clauses = ["cast(conversation_id as text) in (select cast(id as text) from conversations)"]
-        values: list[Any] = [*roles]
-        if roles:
-            clauses.append(f"role in ({', '.join('?' * len(roles))})")
-        if after or before:
-            clauses.append("instant(create_time) between ? and ?")
-            values += [micros(after or _EARLIEST), micros(before or _LATEST)]
-        if self._needle:
-            clauses.append(
-                """(cast(conversation_id as text) in (select value from json_each(?))
-                  or may_match(cast(content as blob)))"""
-            )
-            values.append(json.dumps([*self._titled, *self._titled_by_words]))
-        rows = self._db.execute(
-            f"""select rowid, instant(create_time) as at from messages
-              where {" and ".join(clauses)}
-              order by at desc nulls last, {self._order_column} desc, rowid desc
-              limit ?""",  # noqa: S608
-            (*values, -1 if self._needle else limit),  # not every row matches
-        )
-        messages = (self._read(row, at) for row, at in rows)
-        needle = self._needle
-        if needle is None:
-            return list(messages)
-        matches: list[Match] = []
-        by_words: list[Match] = []
-        for message in messages:
-            conversation = message.conversation_id
-            if conversation in self._titled or needle.is_in(message.content):
-                matches.append(message)
-                if len(matches) == limit:
-                    break
-            elif len(by_words) < limit and (
-                conversation in self._titled_by_words or needle.has_words_in(message.content)
-            ):
-                by_words.append(message)
-        return matches or by_words
 
-    def _may_match(self, *values: Any) -> bool:
-        (raw,) = values
-        return raw is not None and self._needle is not None and self._needle.may_be_in(raw)
-
-    def _read(self, row: int, at: int | None) -> Match:
-        sql = """select cast(conversation_id as text), cast(role as blob), cast(content as blob)
-          from messages where rowid = ?"""
-        ((conversation, raw_role, raw_content),) = self._db.execute(sql, (row,))
-        return Match(
-            created_at=from_micros(at),
-            role=None if raw_role is None else _text(raw_role),
-            title=self._titles[conversation],
-            conversation_id=conversation,
-            content=decode(raw_content),
-        )
+def read_message(
+    db: apsw.Connection, row: int, created_at: datetime | None, titles: Mapping[str, str]
+) -> Match:
+    sql = """select cast(conversation_id as text), cast(role as blob), cast(content as blob)
+      from messages where rowid = ?"""
+    ((conversation, raw_role, raw_content),) = db.execute(sql, (row,))
+    return Match(
+        created_at,
+        None if raw_role is None else _text(raw_role),
+        titles[conversation],
+        conversation,
+        decode_parts(_text(raw_content))[0],
+    )
 
 
 def read_titles(db: apsw.Connection) -> Iterator[tuple[str, str]]:
@@ -248,46 +227,5 @@ def instant(*values: Any) -> int | None:
     return micros(moment(values[0]))
 
 
-def decode(raw: bytes | None) -> str:
-    return decode_parts(_text(raw))[0]
-
-
 def _text(raw: bytes | None) -> str:
     return (raw or b"").decode("utf-8", "replace")
-
-
-# -- comparing -------------------------------------------------------------
-
-# Characters that are folded to ASCII letters (ß to ss, the Kelvin sign to k, ligatures and so on),
-# as JSON escapes them. Short escapes stand for all that begin with them.
-ESCAPES_FOLDED_TO_ASCII = tuple(
-    rb"\u" + code for code in (b"00df", b"0130", b"0149", b"017f", b"01f0", b"1e9", b"212a", b"fb0")
-)
-
-
-class Needle:
-    """A query to be found in many texts: literally, or all of its words."""
-
-    def __init__(self, query: str) -> None:
-        self._query = fold(query)
-        self._tokens = set(tokens(query))
-        runs = re.findall("[a-z0-9]+", self._query)
-        self._ascii_runs = [run.encode() for run in runs]
-        self._is_ascii = self._query.isascii()
-
-    def is_in(self, text: str) -> bool:
-        return self._query in comparable(text)
-
-    def has_words_in(self, text: str) -> bool:
-        return has_all_words(text, self._tokens)
-
-    def may_be_in(self, raw: bytes) -> bool:
-        """Whether a stored text may match. A quick check leaves out most that do not."""
-        if raw.isascii() and self._is_ascii:
-            lower = raw.lower()
-            if all(run in lower for run in self._ascii_runs):
-                return True
-            if rb"\u" not in lower or not any(e in lower for e in ESCAPES_FOLDED_TO_ASCII):
-                return False
-        text = decode(raw)
-        return self.is_in(text) or self.has_words_in(text)
