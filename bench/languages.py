@@ -1,6 +1,6 @@
 """Benchmark search in other languages than English.
 
-    python -m bench.languages [--store both|sqlite|postgres]
+    python -m bench.languages
 
 `tests/data/languages` has a small library for each language: fourteen conversations, and questions
 about them whose answer is one message. The sentences were written for this benchmark.
@@ -10,15 +10,12 @@ first: the share of questions whose answer is the first hit; in five: among the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import recollect
-from bench.server import QUICK, Server
 from recollect.language.languages import ALL
 from recollect.model.search import SearchOptions
 
@@ -74,42 +71,20 @@ def share_in_five(ranks: list[Rank]) -> float:
     return sum(each.rank > 0 for each in ranks) / len(ranks)
 
 
-def measure(url: str | None) -> Iterator[tuple[str, list[Rank]]]:
-    """The name of each language and the ranks of its answers, on SQLite or on a server."""
+def print_table() -> None:
     names = {language.code: language.name for language in ALL}
+    print("\n### languages\n\n| language | questions | first | in five |\n|---|---|---|---|")
     for path in sorted(FOLDER.glob("*.json")):
         questions = TestSet(path)
-        with tempfile.TemporaryDirectory() as folder:
-            place = url or folder
-            with recollect.open(place, f"language {path.stem}", background=False) as library:
-                questions.fill(library)
-                yield names[path.stem], questions.ranks(library)
-
-
-def print_table(url: str | None) -> None:
-    store = "SQLite"
-    if url is not None:
-        store = "PostgreSQL"
-    print(
-        f"\n### languages, {store}\n\n| language | questions | first | in five |\n|---|---|---|---|"
-    )
-    for name, ranks in measure(url):
-        print(f"| {name} | {len(ranks)} | {share_first(ranks):.3f} | {share_in_five(ranks):.3f} |")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Benchmark search in other languages.")
-    parser.add_argument("--store", choices=("both", "sqlite", "postgres"), default="sqlite")
-    options = parser.parse_args()
-    if options.store != "postgres":
-        print_table(None)
-    if options.store != "sqlite":
         with (
-            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-            Server(Path(folder), QUICK) as server,
+            tempfile.TemporaryDirectory() as folder,
+            recollect.open(folder, background=False) as library,
         ):
-            print_table(server.database("languages"))
+            questions.fill(library)
+            ranks = questions.ranks(library)
+        cells = f"{share_first(ranks):.3f} | {share_in_five(ranks):.3f}"
+        print(f"| {names[path.stem]} | {len(ranks)} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    print_table()

@@ -1,19 +1,19 @@
 """Benchmark search quality through the public API.
 
-    python -m bench.quality [FOLDER] [--store both|sqlite|postgres] [--without FEATURE …] [--quick]
+    python -m bench.quality [FOLDER] [--without FEATURE …] [--quick]
 
 FOLDER contains `*.json.gz` files of questions with known answers (see `Question`); the default is
-`shared/bench` next to the project. Each group of questions has its own library: a folder on SQLite,
-a user on PostgreSQL. PostgreSQL is included if a server can be started (`bench/server.py`). The
+`shared/bench` next to the project. Each group of questions has its own library. The
 baseline is plain FTS5 (porter stemmer, words joined by OR, ranked by bm25) over the same text, by
 message and by whole conversation.
 
-On SQLite, queries with known answers follow, made from the same conversations
-(`bench.known_items`), and whether the score of the first hit separates questions that the library
-can answer from questions about another library (AUC: the probability that it is higher).
+Queries with known answers follow, made from the same conversations (`bench.known_items`), and
+whether the score of the first hit separates questions that the library can answer from questions
+about another library (AUC: the probability that it is higher); then other languages
+(`bench.languages`).
 
 `--without` leaves features out of the ranking; `--quick` measures only the questions, in mode
-`both` on SQLite.
+`both`.
 
 any@5: at least one right result in the first five; all@5: all of them are; frac@5: the share of
 them that is; hit@1: the first result is right; MRR: mean reciprocal rank of the first right result.
@@ -29,7 +29,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +37,6 @@ import apsw
 
 import recollect
 from bench import known_items, languages
-from bench.server import QUICK, Server
 from recollect.model.search import Page, SearchOptions
 from recollect.search.ranking import WEIGHTS
 
@@ -45,7 +44,6 @@ FOLDER = Path(__file__).parents[2] / "shared" / "bench"
 DEPTH = 10
 SAMPLE = 100  # questions of each kind to compare first scores
 MODES = ("text", "vector", "both")
-SQLITE, POSTGRES = "SQLite", "PostgreSQL"
 
 
 class Question(NamedTuple):
@@ -69,18 +67,10 @@ class Scores:
     def add(self, results: list[str], right: frozenset[str]) -> None:
         ranks = [n for n, id_ in enumerate(results[:DEPTH], 1) if id_ in right]
         in_five = sum(n <= 5 for n in ranks)
-        reciprocal_rank = 0.0
-        if ranks:
-            reciprocal_rank = 1 / ranks[0]
+        share = in_five / len(right)
+        reciprocal_rank = 1 / ranks[0] if ranks else 0.0
         self.rows.append(
-            (
-                bool(in_five),
-                in_five == len(right),
-                in_five / len(right),
-                bool(ranks),
-                1 in ranks,
-                reciprocal_rank,
-            )
+            (bool(in_five), share == 1, share, bool(ranks), 1 in ranks, reciprocal_rank)
         )
 
     def row(self) -> str:
@@ -172,18 +162,6 @@ def plain_fts5(conversations: list[dict[str, Any]]) -> tuple[Ranking, Ranking]:
 # -- the run ---------------------------------------------------------------------
 
 
-Place = Callable[[Path, str], tuple[str | Path, str]]
-"""Maps an empty folder and a name to the location and the user of a library."""
-
-
-def on_sqlite(folder: Path, _name: str) -> tuple[str | Path, str]:
-    return folder, "default"
-
-
-def on_postgres(url: str) -> Place:
-    return lambda _folder, name: (url, name)
-
-
 def without_features(names: Sequence[str]) -> None:
     """Leave features out of the ranking."""
     for intent, weights in WEIGHTS.items():
@@ -260,23 +238,17 @@ def _top_score(library: recollect.Library, text: str, now: str) -> float:
     return max((hit.score for hit in hits), default=0.0)
 
 
-def measure(path: Path, places: Mapping[str, Place], quick: bool) -> None:
+def measure(path: Path, quick: bool) -> None:
     report = Report(path.name.split(".")[0], _all_questions(path.parent))
-    for number, (conversations, questions) in enumerate(libraries(path)):
-        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-            systems = {"plain FTS5": plain_fts5(conversations)}
-            for place, locate in places.items():
-                where, user = locate(Path(folder) / "library", f"{path.name} {number}")
-                library = stack.enter_context(recollect.open(where, user, background=False))
-                fill_library(library, conversations)
-                if quick:
-                    systems = {f"Recollect on {place}, both": ours(library, "both")}
-                    continue
-                systems |= {f"Recollect on {place}, {mode}": ours(library, mode) for mode in MODES}
-                if place == SQLITE:
-                    systems["Recollect on SQLite, both, reranker"] = ours(library, "both", True)
-                    report.add_known_items(library, conversations)
-                    report.add_separation(library, questions)
+    for conversations, questions in libraries(path):
+        with temporary_library(conversations) as library:
+            systems = {"both": ours(library, "both")}
+            if not quick:
+                systems |= {mode: ours(library, mode) for mode in MODES}
+                systems["both, reranker"] = ours(library, "both", rerank=True)
+                systems["plain FTS5"] = plain_fts5(conversations)
+                report.add_known_items(library, conversations)
+                report.add_separation(library, questions)
             report.add_questions(questions, systems)
     report.print()
 
@@ -290,46 +262,23 @@ def _all_questions(folder: Path) -> list[str]:
     ]
 
 
-def main(folder: Path, store: str, quick: bool = False) -> None:
-    files = sorted(folder.glob("*.json.gz"))
-    if not files:
-        sys.exit(
-            f"There are no question files (*.json.gz) in {folder}. Give a folder that has some."
-        )
-    places: dict[str, Place] = {}
-    if store != "postgres":
-        places[SQLITE] = on_sqlite
-    with ExitStack() as stack:
-        if store != "sqlite":
-            data = Path(
-                stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-            )
-            try:
-                places[POSTGRES] = on_postgres(
-                    stack.enter_context(Server(data, QUICK)).database("quality")
-                )
-            except Exception as error:  # depends on the machine
-                if store == "postgres":
-                    raise
-                print(f"Skipping PostgreSQL: the server did not start: {error}")
-        for path in files:
-            measure(path, places, quick)
-        if SQLITE in places:
-            languages.print_table(None)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Benchmark search quality.")
     parser.add_argument(
         "folder", nargs="?", type=Path, default=FOLDER, help="folder of the question files"
     )
-    parser.add_argument("--store", choices=("both", "sqlite", "postgres"), default="both")
     parser.add_argument(
         "--without", action="append", default=[], metavar="FEATURE", help="leave a feature out"
     )
-    parser.add_argument("--quick", action="store_true", help="only questions, mode both, SQLite")
+    parser.add_argument("--quick", action="store_true", help="only questions, mode both")
     arguments = parser.parse_args()
     without_features(arguments.without)
-    if arguments.quick:
-        arguments.store = "sqlite"
-    main(arguments.folder, arguments.store, arguments.quick)
+    files = sorted(arguments.folder.glob("*.json.gz"))
+    if not files:
+        sys.exit(
+            f"There are no question files (*.json.gz) in {arguments.folder}. Give a folder that "
+            "has some."
+        )
+    for path in files:
+        measure(path, arguments.quick)
+    languages.print_table()

@@ -131,7 +131,8 @@ class CandidatePool:
         self.arm = min(arm, max_arm or MATCHES_OF_QUESTION)
         """Candidates of each arm."""
         self._all_matches: list[int] | None = None
-        self._matches: list[int] = []
+        self.found_matches: list[int] = []
+        """What the text arm found, best first."""
         self._cosines: dict[int, float] = {}
         self._distant: Sequence[Neighbour] = ()
 
@@ -142,17 +143,12 @@ class CandidatePool:
 
     # -- both arms ---
 
-    def find_matches(self) -> bool:
-        """Find the candidates of the text arm. Returns whether there are any."""
-        self._matches = self.matches(self.arm)
-        return bool(self._matches)
-
     def find(self, has_hits: bool) -> None:
-        """Find the candidates of both arms, by their keys. Only after `find_matches`.
+        """Find the candidates of both arms, by their keys; those by words are in `found_matches`.
 
-        `has_hits`: `find_matches` has found some, in this pool or in another of the same ranking.
+        `has_hits`: some were found by words, in this pool or in another of the same ranking.
         """
-        matches, neighbours = list(self._matches), self._nearest(has_hits)
+        matches, neighbours = list(self.found_matches), self._nearest(has_hits)
         found = len(matches), len(neighbours)
         if len(matches) < self.arm and not self.scope.store.deadline.stopped_steps:
             self._all_matches = matches
@@ -180,13 +176,13 @@ class CandidatePool:
                 neighbours += self._near(others, bool(matches), neighbours[0][1])
         if self.has_more_matches:
             matches += self._statements()
-        self._matches = matches
+        self.found_matches = matches
         self._cosines = dict(neighbours)
         self.keys = {*matches, *self._cosines}
 
     def read(self) -> list[ScoredCandidate]:
         """The candidates that both arms have found, without their terms and cosines."""
-        matches = set(self._matches)
+        matches = set(self.found_matches)
         return [
             ScoredCandidate(candidate, candidate.key in matches, candidate.key in self._cosines)
             for candidate in self.candidates(list(self.keys))
@@ -354,7 +350,7 @@ class CandidatePool:
         hits: list[Neighbour] = []
         has_meaning = mode == "vector" or interpretation.intent != IDENTIFIER
         if neighbours and is_plain and has_meaning and interpretation.meaning.is_known:
-            hits = self._near(neighbours, bool(self._matches), neighbours[0][1])
+            hits = self._near(neighbours, bool(self.found_matches), neighbours[0][1])
         if not hits:
             self._distant = neighbours[:_DISTANT]
         return hits
@@ -498,7 +494,9 @@ def read_pools(pools: Sequence[CandidatePool]) -> list[list[ScoredCandidate]]:
 
     The matches of each count as hits for all.
     """
-    has_hits = any([pool.find_matches() for pool in pools])
+    for pool in pools:
+        pool.found_matches = pool.matches(pool.arm)
+    has_hits = any(pool.found_matches for pool in pools)
     for pool in pools:
         pool.find(has_hits)
     # The pools take turns, so that none is left out if time runs out.

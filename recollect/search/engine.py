@@ -220,7 +220,7 @@ class Search:
         if self._merges_copies and not interpretation.every_term:
             ranked = merge_copies(ranked, by_conversation=options.group == "conversation")
         has_observations = any(each.candidate.kind == OBSERVATION for each in candidates)
-        return Ranking(interpretation, ranked, self.scope.store, has_observations=has_observations)
+        return Ranking(interpretation, ranked, has_observations=has_observations)
 
     # -- what the user should know ---
 

@@ -8,7 +8,7 @@ used where it pays: for an English question whose best candidates have similar s
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Sequence
 
 from recollect.language.detection import language_of
@@ -19,7 +19,6 @@ from recollect.model.search import SearchOptions
 from recollect.search.passages import ScoredCandidate
 from recollect.search.queries.terms import RankingQuery
 from recollect.settings import RERANK
-from recollect.store.base import Store
 
 _FIRST = 5
 """The reranker decides which candidates are among this many first hits."""
@@ -30,29 +29,22 @@ _WEIGHT = 0.8
 _CLOSE = 0.9  # the second score is at least this share of the first
 
 
-def may_rerank(
-    options: SearchOptions, query: RankingQuery, ranking: Sequence[ScoredCandidate]
-) -> bool:
-    """Whether the reranker judges the first candidates of a search."""
-    if options.score != "rank" or len(ranking) < 2:
-        return False
-    choice = RERANK.get()
-    if options.rerank is not None:
-        return options.rerank
-    if choice != "auto":
-        return choice == "always"
-    if options.mode != "both" or options.typing or query.intent != QUESTION:
-        return False
-    if language_of(query.text) is not ENGLISH:  # the model was trained on English
-        return False
-    return ranking[1].score >= _CLOSE * ranking[0].score
-
-
 def rerank_if_useful(
-    options: SearchOptions, query: RankingQuery, ranking: Sequence[ScoredCandidate], store: Store
+    options: SearchOptions, query: RankingQuery, ranking: Sequence[ScoredCandidate]
 ) -> Sequence[ScoredCandidate]:
     """The ranking, with the first candidates judged by the reranker if options allow it."""
-    if not may_rerank(options, query, ranking):
+    if options.score != "rank" or len(ranking) < 2:
+        return ranking
+    choice = RERANK.get()
+    is_useful = options.rerank if options.rerank is not None else choice == "always"
+    if options.rerank is None and choice == "auto":
+        is_plain_question = (
+            options.mode == "both" and not options.typing and query.intent == QUESTION
+        )
+        # The model was trained on English.
+        is_useful = is_plain_question and language_of(query.text) is ENGLISH
+        is_useful = is_useful and ranking[1].score >= _CLOSE * ranking[0].score
+    if not is_useful:
         return ranking
     return rerank(query, ranking)
 
@@ -67,7 +59,11 @@ def rerank(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[Scor
         Reranker,
     )
 
-    head = within_reach(ranking[:CANDIDATES])
+    # The first hits, the next candidate, and those that a judgement may lift to the first hits.
+    head = ranking[:CANDIDATES]
+    if len(head) > _FIRST:
+        least = head[_FIRST - 1].score - _REACH * _WEIGHT
+        head = [s for n, s in enumerate(head) if n <= _FIRST or s.score >= least]
     length = LENGTH
     if all(scored.is_between_people for scored in head):
         length = DIALOGUE_LENGTH
@@ -76,32 +72,11 @@ def rerank(query: RankingQuery, ranking: Sequence[ScoredCandidate]) -> list[Scor
         author = scored.candidate.author or scored.candidate.role or ""
         passages.append(Passage(author, without_terminal_codes(scored.candidate.content)))
     judgements = Reranker.load().scores(query.text, passages, length)
-    for scored, value in zip(head, standard_scores(judgements), strict=True):
-        part = _WEIGHT * value
+    mean = statistics.fmean(judgements)
+    deviation = statistics.pstdev(judgements, mean) or 1.0
+    for scored, judgement in zip(head, judgements, strict=True):
+        part = _WEIGHT * (judgement - mean) / deviation
         scored.part_names += ("rerank",)
         scored.part_values = (*scored.part_values, part)
         scored.score += part
     return sorted(ranking, key=lambda scored: (-scored.score, -scored.candidate.key))
-
-
-def within_reach(ranking: Sequence[ScoredCandidate]) -> Sequence[ScoredCandidate]:
-    """The first hits, the next candidate, and those that a judgement may lift to the first hits."""
-    if len(ranking) <= _FIRST:
-        return ranking
-    lowest = ranking[_FIRST - 1].score
-    return [
-        scored
-        for number, scored in enumerate(ranking)
-        if number <= _FIRST or scored.score >= lowest - _REACH * _WEIGHT
-    ]
-
-
-def standard_scores(values: Sequence[float]) -> list[float]:
-    """How many standard deviations each value is above the mean."""
-    if not values:
-        return []
-    mean = math.fsum(values) / len(values)
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))
-    if not deviation:
-        return [0.0] * len(values)
-    return [(value - mean) / deviation for value in values]

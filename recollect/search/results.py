@@ -19,7 +19,6 @@ from recollect.search.queries.terms import RankingQuery
 from recollect.search.rerank import rerank_if_useful
 from recollect.search.snippets import snippet_at
 from recollect.settings import LIMITS
-from recollect.store.base import Store
 from recollect.store.values import Candidate
 
 _IN_A_ROW = 2
@@ -36,7 +35,6 @@ class Ranking:
         self,
         interpretation: Interpretation,
         ranked: Sequence[ScoredCandidate],
-        store: Store,
         *,
         has_observations: bool = False,
     ) -> None:
@@ -48,7 +46,7 @@ class Ranking:
         self._assessed = ranked
         self._has_observations = has_observations
         options, query = interpretation.options, interpretation.ranking_query
-        self.candidates = rerank_if_useful(options, query, ranked, store)
+        self.candidates = rerank_if_useful(options, query, ranked)
 
     @cached_property
     def listed(self) -> Sequence[ScoredCandidate]:
