@@ -7,10 +7,12 @@ and finishes the imports that run. A second signal ends it at once. Saved data i
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -25,7 +27,6 @@ from recollect import __version__
 from recollect.backup.schedule import BackupSchedule
 from recollect.errors import InvalidInput, LockedLibrary, RecollectError
 from recollect.places import keys
-from recollect.serve import memory
 from recollect.serve.app import make_app
 from recollect.serve.http import logs
 from recollect.serve.http.client_connections import (
@@ -52,6 +53,11 @@ BACKLOG = 1024
 RESERVED_FILES = 256
 """Open files that are no connections: databases, uploads, indexes."""
 
+# glibc gives every few threads a heap of their own and keeps what they free. With fifty agents the
+# objects stay at 75 MiB, but the heaps would grow by 10 MiB a minute.
+_M_ARENA_MAX = -8
+_TICKS_BETWEEN_TRIMS = 150
+"""Every 15 seconds. It takes a few milliseconds, in a thread."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _CREATE_KEY = "Create a key first: recollect keys add NAME --user USER"
 # Addresses to listen on, and the address to show for them.
@@ -111,7 +117,7 @@ def serve_on(
 ) -> None:
     """Serve in this process, which is one of several if its number is not 0."""
     config = replace(config, worker=number)
-    memory.limit_heaps()
+    call_libc("mallopt", _M_ARENA_MAX, 2)
     logs.start_logging(log_format)
     service = Service(place, config)
     try:
@@ -185,6 +191,13 @@ def raise_file_limit() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
+def call_libc(name: str, *arguments: int) -> None:
+    """Call a function of glibc. Elsewhere, do nothing."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            getattr(ctypes.CDLL("libc.so.6"), name)(*arguments)
+
+
 def server_url(config: ServiceConfig) -> str:
     if config.base_url:
         return config.base_url
@@ -222,7 +235,7 @@ class _Server(uvicorn.Server):
     def __init__(self, service: Service, on_started: Callable[[], None]) -> None:
         self._service = service
         self._on_started = on_started
-        self._trimming: asyncio.Task[None] | None = None
+        self._requests_at_trim = 0
         config = ConnectionConfig(
             make_app(service),
             http=HttpProtocol,
@@ -243,19 +256,21 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._trimming = asyncio.create_task(
-            memory.trim_regularly(lambda: self.server_state.total_requests)
-        )
         logs.event("started", version=__version__, engine=self._service.engine, pid=os.getpid())
         self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._service.draining.set()
         logs.event("stopping")
-        if self._trimming is not None:
-            self._trimming.cancel()
         await super().shutdown(sockets)
         logs.event("stopped")
+
+    async def on_tick(self, counter: int) -> bool:
+        requests = self.server_state.total_requests
+        if counter % _TICKS_BETWEEN_TRIMS == 0 and requests != self._requests_at_trim:
+            self._requests_at_trim = requests
+            await asyncio.to_thread(call_libc, "malloc_trim", 0)
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
 
 from recollect.errors import RecollectError
 from recollect.serve.http import logs
@@ -31,32 +30,8 @@ from recollect.stop_signal import StopSignal
 Target = Callable[[int, socket.socket, Callable[[], None]], None]
 """Serves in a worker: its number, the socket, and what to call once it accepts requests."""
 
-_SHORTEST_PAUSE = 0.1
-_LONGEST_PAUSE = 10.0
-_STEADY_SECONDS = 60.0
-"""A worker that has run this long no longer counts as one that keeps failing."""
-
-
-class _Worker:
-    """A process, and how often it had to be started."""
-
-    process: BaseProcess
-    messages: Connection | None
-    """Where it says that it is ready; None once it has."""
-    started_at: float
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.is_ready = False
-        self.pause = _SHORTEST_PAUSE
-
-    @property
-    def handles(self) -> list[Any]:
-        """What to wait for: the end of the process, and its message that it is ready."""
-        handles: list[Any] = [self.process.sentinel]
-        if self.messages is not None:
-            handles.append(self.messages)
-        return handles
+_RESTART_SECONDS = 1.0
+_CONTEXT = multiprocessing.get_context("spawn")
 
 
 class Supervisor:
@@ -69,8 +44,9 @@ class Supervisor:
         self._listener = listener
         self._on_started = on_started
         self._count = count
-        self._workers: list[_Worker] = []
-        self._context = multiprocessing.get_context("spawn")
+        self._workers: dict[int, BaseProcess] = {}
+        self._starting: dict[int, Connection] = {}
+        """Where the workers that are not yet ready say that they are."""
         self._is_announced = False
 
     def run(self) -> None:
@@ -79,88 +55,72 @@ class Supervisor:
         self._stopping = StopSignal(self._terminate)
         try:
             for number in range(self._count):
-                worker = _Worker(number)
-                self._start(worker)
-                self._workers.append(worker)
+                self._start(number)
             while not self._stopping.is_set():
                 self._supervise()
         finally:
-            self._stop()
+            if not self._stopping.is_set():  # because of an error
+                self._stopping.set()
+                self._terminate()
+            deadline = time.monotonic() + 2 * LIMITS.drain_seconds + 10
+            for process in self._workers.values():
+                process.join(max(0.0, deadline - time.monotonic()))
+                if process.is_alive():
+                    process.kill()
+                    process.join()
             self._stopping.restore()
 
-    def _start(self, worker: _Worker) -> None:
-        worker.messages, sender = self._context.Pipe(duplex=False)
-        worker.process = self._context.Process(
+    def _start(self, number: int) -> None:
+        self._starting[number], sender = _CONTEXT.Pipe(duplex=False)
+        process = _CONTEXT.Process(
             target=run_worker,
-            args=(self._target, worker.number, self._listener, sender),
-            name=f"recollect worker {worker.number}",
+            args=(self._target, number, self._listener, sender),
+            name=f"recollect worker {number}",
         )
-        worker.process.start()
+        process.start()
+        self._workers[number] = process
         sender.close()
-        worker.is_ready = False
-        worker.started_at = time.monotonic()
 
     def _supervise(self) -> None:
         """Wait until something happens to a worker, or a signal arrives."""
-        handles = [handle for worker in self._workers for handle in worker.handles]
+        ends = [process.sentinel for process in self._workers.values()]
         # A signal handler does not end `wait`, so it ends by itself from time to time.
-        wait(handles, timeout=0.5)
-        for worker in self._workers:
-            if worker.messages is not None and worker.messages.poll():
-                with suppress(EOFError):
-                    worker.is_ready = worker.messages.recv() == "ready"
-                worker.messages.close()
-                worker.messages = None
-            if not worker.process.is_alive() and not self._stopping.is_set():
-                self._replace(worker)
-        if not self._is_announced and all(worker.is_ready for worker in self._workers):
+        wait([*ends, *self._starting.values()], timeout=0.5)
+        for number, process in list(self._workers.items()):
+            messages = self._starting.get(number)
+            if messages is not None and messages.poll():
+                with suppress(EOFError):  # it is about to end
+                    messages.recv()
+                    messages.close()
+                    del self._starting[number]
+            if process.is_alive() or self._stopping.is_set():
+                continue
+            if not self._is_announced:
+                raise RecollectError(
+                    f"A server process could not start (exit code {process.exitcode}). "
+                    "Its error is above."
+                )
+            logs.event(
+                "worker died",
+                logging.ERROR,
+                worker=number,
+                pid=process.pid,
+                exit_code=process.exitcode,
+            )
+            if not self._stopping.wait(_RESTART_SECONDS):
+                self._start(number)
+        if not self._is_announced and not self._starting:
             self._is_announced = True
             self._on_started()
 
-    def _replace(self, worker: _Worker) -> None:
-        """Restart a worker that died."""
-        code = worker.process.exitcode
-        if not self._is_announced:
-            raise RecollectError(
-                f"A server process could not start (exit code {code}). Its error is above."
-            )
-        seconds = time.monotonic() - worker.started_at
-        logs.event(
-            "worker died",
-            logging.ERROR,
-            worker=worker.number,
-            pid=worker.process.pid,
-            exit_code=code,
-            seconds=round(seconds, 1),
-        )
-        worker.pause = min(worker.pause * 2, _LONGEST_PAUSE)
-        if seconds > _STEADY_SECONDS:
-            worker.pause = _SHORTEST_PAUSE
-        self._stopping.wait(worker.pause)
-        if not self._stopping.is_set():
-            self._start(worker)
-
     def _terminate(self) -> None:
-        for worker in self._workers:
-            if worker.process.is_alive():
-                worker.process.terminate()
-
-    def _stop(self) -> None:
-        if not self._stopping.is_set():  # because of an error
-            self._stopping.set()
-            self._terminate()
-        deadline = time.monotonic() + 2 * LIMITS.drain_seconds + 10
-        for worker in self._workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
-
-
-# -- in a worker ---
+        for process in self._workers.values():
+            if process.is_alive():
+                process.terminate()
 
 
 def run_worker(target: Target, number: int, listener: socket.socket, messages: Connection) -> None:
+    """What runs in a worker."""
     # A terminal sends it to all processes. The parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with_parent, name="recollect-parent", daemon=True).start()

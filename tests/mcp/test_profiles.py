@@ -116,12 +116,12 @@ def initialize(catalog: Catalog, name: str) -> Dispatcher:
 
 
 def test_openais_client_gets_the_research_profile_by_default() -> None:
-    catalog = Catalog(prefix="my_")
+    catalog = Catalog()
     dispatcher = initialize(catalog, "openai-mcp")
-    assert list_tools(dispatcher) == [f"my_{name}" for name in DEEP_RESEARCH]
+    assert list_tools(dispatcher) == DEEP_RESEARCH
     assert dispatcher.catalog.profile == "research"
-    assert list_tools(initialize(catalog, "openai")) == [f"my_{name}" for name in DEFAULT]
-    assert list_tools(Dispatcher(catalog)) == [f"my_{name}" for name in DEFAULT]
+    assert list_tools(initialize(catalog, "openai")) == DEFAULT
+    assert list_tools(Dispatcher(catalog)) == DEFAULT
 
 
 def test_a_second_initialize_replaces_the_first() -> None:

@@ -120,6 +120,12 @@ def database(place: str) -> Iterator[SharedDatabase]:
         yield database
 
 
+def chosen_session(sessions: Sessions, user: str) -> Session:
+    session = sessions.get(user, "k", create=True)
+    assert session is not None
+    return session
+
+
 def start(sessions: Sessions, user: str, state: SessionState | None = None) -> Session:
     session = sessions.create(user, state=state)
     assert session is not None
@@ -183,13 +189,13 @@ def test_only_its_user_finds_a_session(database: SharedDatabase) -> None:
 
 def test_a_client_chosen_key_belongs_to_its_user(database: SharedDatabase) -> None:
     sessions = Sessions(database)
-    session = sessions.get_or_create("ann", "k")
+    session = chosen_session(sessions, "ann")
     sessions.save("ann", session)
     assert len(sessions) == 0, "nothing is stored before there is something to remember"
     session.returned(["a"])
     sessions.save("ann", session)
-    assert sessions.get_or_create("ann", "k").unseen(["a"]) == []
-    assert sessions.get_or_create("bob", "k").unseen(["a"]) == ["a"]
+    assert chosen_session(sessions, "ann").unseen(["a"]) == []
+    assert chosen_session(sessions, "bob").unseen(["a"]) == ["a"]
     assert session_id("ann", "bk") != session_id("annb", "k")
 
 
@@ -242,7 +248,7 @@ def test_in_read_only_mode_there_are_no_sessions(
     monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
     sessions = Sessions(database)
     assert sessions.create("ann") is None
-    chosen = sessions.get_or_create("ann", "k")
+    chosen = chosen_session(sessions, "ann")
     chosen.returned(["a"])
     sessions.save("ann", chosen)
     assert sessions.get("ann", "k") is None

@@ -10,7 +10,7 @@ any server of the installation can answer for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -90,7 +90,8 @@ class Imports:
         return self.add("", user, {"name": safe_name(name), "size": 0, "paths": list(paths)}, host)
 
     def add(self, id: str, user: str, payload: dict[str, Any], host: str = "") -> ImportJob:
-        return _import_job(self._jobs.add(IMPORT, user, payload, id=id, host=host), {})
+        (job,) = self._import_jobs(user, [self._jobs.add(IMPORT, user, payload, id=id, host=host)])
+        return job
 
     def _require_room(self, user: str) -> None:
         waiting = self._jobs.unfinished(IMPORT, user)
@@ -106,19 +107,36 @@ class Imports:
             raise NotFound(
                 "There is no such import. The server forgets old imports; see GET /api/receipts."
             )
-        (import_job,) = self._add_receipts(user, [job])
+        (import_job,) = self._import_jobs(user, [job])
         return import_job
 
     def list_for(self, user: str) -> list[ImportJob]:
         """The user's imports of the last days, newest first."""
-        return self._add_receipts(user, self._jobs.list_for(IMPORT, user))
+        return self._import_jobs(user, self._jobs.list_for(IMPORT, user))
 
-    def _add_receipts(self, user: str, jobs: Sequence[shared.Job]) -> list[ImportJob]:
+    def _import_jobs(self, user: str, jobs: Sequence[shared.Job]) -> list[ImportJob]:
         receipts: dict[int, Receipt] = {}
         if any(job.result is not None for job in jobs):
             with self._borrow(user) as library:
                 receipts = {receipt.id: receipt for receipt in library.receipts()}
-        return [_import_job(job, receipts) for job in jobs]
+        return [
+            ImportJob(
+                id=job.id,
+                user=job.user,
+                name=job.payload["name"],
+                size=job.payload["size"],
+                state=job.state,
+                done=job.progress.get("done", 0),
+                total=job.progress.get("total", 0),
+                file=job.progress.get("file", ""),
+                paths=tuple(job.payload.get("paths", ())),
+                receipt=receipts.get(job.result),
+                error=job.error,
+                created_at=job.created_at,
+                finished_at=job.finished_at,
+            )
+            for job in jobs
+        ]
 
     def adopt_uploads(self) -> None:
         """Queue uploads without a job: those of a home that was restored."""
@@ -142,6 +160,7 @@ class Upload:
         self._payload: dict[str, Any] = {"name": name, "kind": kind}
         self._id = shared.new_id()
         self._writer = imports.uploads.create(self._id, name)
+        self.close = self._writer.close
         self.size = 0
 
     def write(self, data: bytes) -> None:
@@ -155,28 +174,6 @@ class Upload:
         self._imports.uploads.describe(self._id, payload | {"user": self._user})
         return self._imports.add(self._id, self._user, payload)
 
-    def close(self) -> None:
-        self._writer.close()
-
-
-def _import_job(job: shared.Job, receipts: Mapping[int, Receipt]) -> ImportJob:
-    progress, payload = job.progress, job.payload
-    return ImportJob(
-        id=job.id,
-        user=job.user,
-        name=payload["name"],
-        size=payload["size"],
-        state=job.state,
-        done=progress.get("done", 0),
-        total=progress.get("total", 0),
-        file=progress.get("file", ""),
-        paths=tuple(payload.get("paths", ())),
-        receipt=receipts.get(job.result),
-        error=job.error,
-        created_at=job.created_at,
-        finished_at=job.finished_at,
-    )
-
 
 def safe_name(name: str) -> str:
     """A plain file name: no folders, not hidden, not too long.
@@ -189,9 +186,7 @@ def safe_name(name: str) -> str:
     if dot and len(suffix) <= _MAX_SUFFIX_LENGTH:
         clean = f"{shorten(stem or 'upload', _MAX_STEM_BYTES)}.{suffix}"
     clean = shorten(clean, _MAX_NAME_BYTES)
-    if clean.startswith(NOTE):
-        return f"_{clean}"
-    return clean
+    return f"_{clean}" if clean.startswith(NOTE) else clean
 
 
 def shorten(text: str, max_bytes: int) -> str:

@@ -56,19 +56,8 @@ def new_key(
         raise InvalidInput("The expiry date is in the past.")
     if toolsets is not None:
         toolsets = tuple(dict.fromkeys(toolsets))
-    text, key = make_key(
-        ApiKey(
-            id="",
-            hash=_NO_HASH,
-            user=user,
-            name=name,
-            scopes=tuple(scope for scope in SCOPES if scope in scopes),
-            toolsets=toolsets,
-            agent=agent,
-            created_at=now,
-            expires_at=expires_at,
-        )
-    )
+    scopes = tuple(scope for scope in SCOPES if scope in scopes)
+    text, key = make_key(ApiKey("", _NO_HASH, user, name, scopes, toolsets, agent, now, expires_at))
     keys.add(key)
     return text, key
 
@@ -130,22 +119,22 @@ def rotate(
 
 def find_valid(keys: ApiKeys, name_or_id: str, user: str | None) -> ApiKey:
     """The valid key with this id or name. Raises NotFound, or InvalidInput if there are several."""
-    if not name_or_id.strip():
-        raise no_key(name_or_id)
-    replaced_ids = keys.replacements()
-    candidates = []
-    for key in keys.all_keys():
-        if key.id == public_id(name_or_id) and is_valid(key):
+    valid = [key for key in keys.all_keys() if is_valid(key)]
+    for key in valid:
+        if key.id == public_id(name_or_id):
             return key
-        is_named = key.name == name_or_id and user in (None, key.user)
-        if is_named and is_valid(key) and key.id not in replaced_ids:
-            candidates.append(key)
-    if not candidates:
+    replaced_ids = keys.replacements()
+    named = [
+        key
+        for key in valid
+        if key.name == name_or_id and user in (None, key.user) and key.id not in replaced_ids
+    ]
+    if not named or not name_or_id.strip():
         raise no_key(name_or_id)
-    if len(candidates) > 1:
-        ids = ", ".join(key.id for key in candidates)
-        raise InvalidInput(f"{len(candidates)} keys have this name. Use an id: {ids}.")
-    return candidates[0]
+    if len(named) > 1:
+        ids = ", ".join(key.id for key in named)
+        raise InvalidInput(f"{len(named)} keys have this name. Use an id: {ids}.")
+    return named[0]
 
 
 def revoke(keys: ApiKeys, id: str) -> None:
@@ -156,9 +145,7 @@ def revoke(keys: ApiKeys, id: str) -> None:
 def public_id(text: str) -> str:
     """The id in a key's complete text, or the text if it is an id."""
     match = _KEY.fullmatch(text)
-    if match is not None:
-        return match[1]
-    return text.removeprefix("rk_")
+    return match[1] if match else text.removeprefix("rk_")
 
 
 def _hash(secret: str) -> bytes:
@@ -289,13 +276,10 @@ def cookie_values(headers: Sequence[str]) -> set[str]:
 
     Only this host can set the secure one, so it counts if there are both.
     """
-    secure_values, plain_values = set(), set()
-    for header in headers:
-        for part in header.split(";"):
-            name, _, value = part.partition("=")
-            value = value.strip().strip('"')
-            if value and name.strip() == SECURE_COOKIE:
-                secure_values.add(value)
-            elif value and name.strip() == PLAIN_COOKIE:
-                plain_values.add(value)
-    return secure_values or plain_values
+    values: dict[str, set[str]] = {SECURE_COOKIE: set(), PLAIN_COOKIE: set()}
+    for part in ";".join(headers).split(";"):
+        name, _, value = part.partition("=")
+        value = value.strip().strip('"')
+        if value and name.strip() in values:
+            values[name.strip()].add(value)
+    return values[SECURE_COOKIE] or values[PLAIN_COOKIE]

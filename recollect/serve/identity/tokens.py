@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import math
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -36,6 +34,8 @@ from recollect.settings import LIMITS
 log = logging.getLogger(__name__)
 
 PublicKey = RSAPublicKey | EllipticCurvePublicKey
+Key = tuple[str | None, str, PublicKey]
+"""Its id, its one algorithm, and the key."""
 
 MIN_RSA_BITS = 2048
 CLOCK_SKEW_SECONDS = 30.0
@@ -45,6 +45,7 @@ MAX_KEYS = 50
 MAX_JWKS_BYTES = 1_000_000
 FETCH_TIMEOUT_SECONDS = 5.0
 _YEAR_10000 = 253_402_300_800
+_INVALID = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
 
 
 class Tokens:
@@ -66,16 +67,31 @@ class Tokens:
             raise BadToken("too long")
         try:
             claims = self._verify(token)
-            self._check_times(claims)
-            return _principal(claims, token)
-        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
+            now = self._now()
+            if now >= timestamp(claims["exp"]):
+                raise BadToken("expired")
+            for name in ("nbf", "iat"):
+                if name in claims and timestamp(claims[name]) > now + CLOCK_SKEW_SECONDS:
+                    raise BadToken("not valid yet")
+            user = claims["sub"]
+            if not isinstance(user, str) or not 1 <= len(user) <= 500 or storable(user) != user:
+                raise BadToken("invalid sub")
+            scopes = word_set(claims.get("scope"))
+            return Principal(
+                user=user,
+                scopes=frozenset((READ, WRITE)) if scopes is None else scopes & frozenset(SCOPES),
+                toolsets=word_set(claims.get("toolsets")),
+                agent=claims.get("agent", False) is not False,
+                credential=f"jwt-{sha256(token.encode()).hexdigest()[:12]}",
+            )
+        except _INVALID as error:
             raise BadToken(type(error).__name__) from error
 
     def expiry(self, token: str) -> datetime:
         """When a token expires. Raises BadToken."""
         try:
             return datetime.fromtimestamp(timestamp(self._verify(token)["exp"]), UTC)
-        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        except _INVALID as error:
             raise BadToken(type(error).__name__) from error
 
     def _verify(self, token: str) -> dict[str, Any]:
@@ -97,80 +113,43 @@ class Tokens:
         raise failure
 
     def _decode(self, token: str, key: str | PublicKey, algorithm: str) -> dict[str, Any]:
+        settings = self._settings
         required = ["exp", "sub"]
-        if self._settings.audience:
+        if settings.audience:
             required.append("aud")
-        if self._settings.issuer:
+        if settings.issuer:
             required.append("iss")
         # We check the times ourselves: PyJWT accepts strings, and its leeway applies to `exp`.
-        options: Any = {
-            "require": required,
-            "verify_exp": False,
-            "verify_nbf": False,
-            "verify_iat": False,
-        }
+        options: Any = {"require": required}
+        options |= {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
         return jwt.decode(
             token,
             key,
             [algorithm],
-            audience=self._settings.audience or None,
-            issuer=self._settings.issuer or None,
+            audience=settings.audience or None,
+            issuer=settings.issuer or None,
             options=options,
         )
-
-    def _check_times(self, claims: Mapping[str, Any]) -> None:
-        now = self._now()
-        if now >= timestamp(claims["exp"]):
-            raise BadToken("expired")
-        for name in ("nbf", "iat"):
-            if name in claims and timestamp(claims[name]) > now + CLOCK_SKEW_SECONDS:
-                raise BadToken("not valid yet")
 
 
 def timestamp(value: object) -> float:
     """Seconds since 1970. Only numbers are accepted, not text that looks like one."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise BadToken("invalid time")
-    if not 0 <= value < _YEAR_10000:
-        raise BadToken("invalid time")
-    return value
-
-
-def _principal(claims: Mapping[str, Any], token: str) -> Principal:
-    user = claims["sub"]
-    if not isinstance(user, str) or not 1 <= len(user) <= 500 or storable(user) != user:
-        raise BadToken("invalid sub")
-    scopes = word_set(claims.get("scope"))
-    if scopes is None:
-        scopes = frozenset((READ, WRITE))
-    return Principal(
-        user=user,
-        scopes=scopes & frozenset(SCOPES),
-        toolsets=word_set(claims.get("toolsets")),
-        agent=claims.get("agent", False) is not False,
-        credential=f"jwt-{sha256(token.encode()).hexdigest()[:12]}",
-    )
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _YEAR_10000:
+        return value
+    raise BadToken("invalid time")
 
 
 def word_set(value: object) -> frozenset[str] | None:
     """A claim that is a list of words, or one string of words separated by spaces."""
     if value is None:
         return None
-    if isinstance(value, str):
-        return frozenset(value.split())
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+    words = value.split() if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise BadToken("invalid scope or toolsets")
-    return frozenset(value)
+    return frozenset(words)
 
 
-# -- keys ------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Key:
-    id: str | None
-    algorithm: str
-    key: PublicKey
+# -- keys ---
 
 
 class Keyring:
@@ -179,14 +158,14 @@ class Keyring:
 
     def __init__(self, source: str, clock: Callable[[], float]) -> None:
         self._url = ""
-        self._keys: list[_Key] = []
+        self._keys: list[Key] = []
         self._clock = clock
         self._attempted_at = -math.inf
         self._fetched_at = -math.inf
         self._lock = threading.Lock()
-        if re.match(r"https?://", source, re.IGNORECASE):
-            host = urlsplit(source).hostname or ""
-            if not source.lower().startswith("https://") and not is_loopback(host):
+        scheme = source.lower().partition("://")[0]
+        if scheme in ("http", "https"):
+            if scheme == "http" and not is_loopback(urlsplit(source).hostname or ""):
                 raise InvalidInput(
                     "RECOLLECT_JWT_KEYS must be an https:// URL: anyone who can change the keys in "
                     "transit could sign tokens."
@@ -197,20 +176,20 @@ class Keyring:
 
     def find(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
         """The keys for an algorithm. A token or key without an id matches any."""
+
+        def matching() -> list[PublicKey]:
+            return [
+                key
+                for id, kind, key in self._keys
+                if kind == algorithm and (key_id is None or id in (None, key_id))
+            ]
+
         if self._url:
-            is_old = self._clock() - self._fetched_at > MAX_AGE_SECONDS
-            if is_old or not self._matching(key_id, algorithm):
+            if self._clock() - self._fetched_at > MAX_AGE_SECONDS or not matching():
                 self._refresh()
             if not self._keys:
                 raise StoreUnavailable("The keys that verify tokens cannot be fetched.")
-        return self._matching(key_id, algorithm)
-
-    def _matching(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
-        return [
-            key.key
-            for key in self._keys
-            if key.algorithm == algorithm and (key_id is None or key.id in (None, key_id))
-        ]
+        return matching()
 
     def _refresh(self) -> None:
         """Fetch the keys. Wait for a fetch in another thread only if there are no keys yet."""
@@ -228,7 +207,7 @@ class Keyring:
             self._lock.release()
 
 
-def load_file(name: str) -> list[_Key]:
+def load_file(name: str) -> list[Key]:
     try:
         content = expand_path(name).read_bytes()
     except OSError as error:
@@ -237,7 +216,7 @@ def load_file(name: str) -> list[_Key]:
         ) from error
     try:
         if content.lstrip().startswith(b"-----BEGIN"):
-            keys = parse_pem(content)
+            keys = usable(None, load_pem_public_key(content))
         else:
             keys = parse_jwks(content)
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -264,49 +243,30 @@ def fetch(url: str) -> bytes:
         return bytes(content)
 
 
-def parse_pem(content: bytes) -> list[_Key]:
-    key = load_pem_public_key(content)
-    algorithm = _algorithm(key)
-    if not isinstance(key, PublicKey) or not algorithm:
-        return []
-    return [_Key(None, algorithm, key)]
-
-
-def parse_jwks(content: bytes) -> list[_Key]:
+def parse_jwks(content: bytes) -> list[Key]:
+    """The signature keys of a JWKS, or of one key, that are of a supported type."""
     value = json.loads(content)
     if isinstance(value, dict):
         value = value.get("keys", [value])
     if not isinstance(value, list):
         raise ValueError("not a JWKS")
-    keys = []
+    keys: list[Key] = []
     for item in value[:MAX_KEYS]:
-        if isinstance(item, dict):
-            key = parse_jwk(item)
-            if key is not None:
-                keys.append(key)
+        if isinstance(item, Mapping) and item.get("use", "sig") == "sig":
+            try:
+                key = jwt.PyJWK({name: part for name, part in item.items() if name != "alg"}).key
+            except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+                continue
+            found = usable(item.get("kid"), key)
+            keys += [key for key in found if item.get("alg", key[1]) == key[1]]
     return keys
 
 
-def parse_jwk(value: dict[str, Any]) -> _Key | None:
-    """The key, if it is a signature key of a supported type."""
-    if value.get("kty") not in ("RSA", "EC") or value.get("use", "sig") != "sig":
-        return None
-    try:
-        key = jwt.PyJWK({name: part for name, part in value.items() if name != "alg"}).key
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
-        return None
-    algorithm, key_id = _algorithm(key), value.get("kid")
-    if not isinstance(key, PublicKey) or not algorithm or value.get("alg", algorithm) != algorithm:
-        return None
-    if not isinstance(key_id, str):
-        key_id = None
-    return _Key(key_id, algorithm, key)
-
-
-def _algorithm(key: object) -> str:
-    """The one algorithm a key may be used with; empty if the key is not supported."""
+def usable(id: object, key: object) -> list[Key]:
+    """A key with the one algorithm that it may be used with; nothing if it is not supported."""
+    name = id if isinstance(id, str) else None
     if isinstance(key, RSAPublicKey) and key.key_size >= MIN_RSA_BITS:
-        return "RS256"
+        return [(name, "RS256", key)]
     if isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, SECP256R1):
-        return "ES256"
-    return ""
+        return [(name, "ES256", key)]
+    return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -95,11 +95,11 @@ def call_tool(tool: Tool, context: Context, arguments: dict[str, Any]) -> str | 
     """Call the handler of a tool. Raises ToolError. A timeout never looks like an empty answer."""
     toolset = TOOLSETS[tool.toolset]
     wording = WORDINGS[toolset.errors]
-    handler = getattr(import_module(toolset.module), tool.name)
+    handler = getattr(import_module(toolset.module), tool.handler or tool.name)
     try:
         context.admit(tool.name, writes=not tool.is_read_only)
         with acting(context.actor or Actor(interface="mcp")):
-            answer = handler(context, **read_arguments(tool, arguments))
+            answer = handler(context, **tool.fixed, **read_arguments(tool, arguments))
             record(tool, context, arguments)
     except TooManyCalls as error:
         raise wording.tool_error(str(error)) from error
@@ -160,15 +160,37 @@ def read_arguments(tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         if value is None and not (has_preferences and name in PREFERENCES):
             value = schema.get("default")
         is_required = name in tool.accepts["required"] and name not in tool.checked_later
-        read = _READERS.get(schema.get("type", ""), read_either)
-        values[name] = read(tool, name, schema, value, is_required)
+        values[name] = read_value(tool, name, schema, value, is_required)
     return values
 
 
-Schema = dict[str, Any]
-
-
-def read_text(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> str:
+def read_value(tool: Tool, name: str, schema: dict[str, Any], value: Any, is_required: bool) -> Any:
+    """An argument as its schema says. Raises BadArgument."""
+    kind = schema.get("type", "")
+    if kind in ("integer", "number"):
+        return read_number(tool, name, schema, value, is_required)
+    if kind == "array":
+        values = [value] if isinstance(value, str) else value or []
+        if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
+            raise BadArgument(name, "expected a list of strings.")
+        return [storable(item) for item in values if item.strip()]
+    if kind in ("boolean", "object"):
+        if value is None or isinstance(value, bool if kind == "boolean" else dict):
+            return value
+        expected = "true or false" if kind == "boolean" else "an object"
+        raise BadArgument(name, f"expected {expected}.")
+    if kind != "string":
+        types = [part.get("type") for part in schema.get("anyOf", ())]
+        if "array" in types:  # a text or a list of texts
+            if isinstance(value, str):
+                return storable(value)
+            if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
+                raise BadArgument("", f"{name.capitalize()} must be string or array")
+            return [storable(part) for part in value]
+        if "integer" not in types:  # a schema of the conformance suite
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):  # an id
+            return str(value)
     if not isinstance(value, (str, type(None))):
         raise BadArgument(name, "expected a string.")
     text = storable(value or "")
@@ -180,17 +202,9 @@ def read_text(tool: Tool, name: str, schema: Schema, value: Any, is_required: bo
     return text
 
 
-def read_texts(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> list[str]:
-    if isinstance(value, str):
-        value = [value]
-    if value is None:
-        value = []
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BadArgument(name, "expected a list of strings.")
-    return [storable(item) for item in value if item.strip()]
-
-
-def read_number(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
+def read_number(
+    tool: Tool, name: str, schema: dict[str, Any], value: Any, is_required: bool
+) -> Any:
     lowest, highest = schema.get("minimum", 0), schema.get("maximum", _MAX_NUMBER)
     if name == "offset":
         highest = LIMITS.page_offset
@@ -212,44 +226,6 @@ def read_number(tool: Tool, name: str, schema: Schema, value: Any, is_required: 
         raise BadArgument(name, "expected a number.")
     number = min(max(number, lowest), highest)
     return int(number) if schema["type"] == "integer" else float(number)
-
-
-def read_flag(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> bool | None:
-    if isinstance(value, bool) or value is None:
-        return value
-    raise BadArgument(name, "expected true or false.")
-
-
-def read_object(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
-    if isinstance(value, (dict, type(None))):
-        return value
-    raise BadArgument(name, "expected an object.")
-
-
-def read_either(tool: Tool, name: str, schema: Schema, value: Any, is_required: bool) -> Any:
-    """A text or a number (an id), or a text or a list of texts."""
-    types = [part.get("type") for part in schema.get("anyOf", ())]
-    if "integer" in types:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        return read_text(tool, name, {}, value, is_required)
-    if "array" not in types:  # a schema of the conformance suite
-        return value
-    if isinstance(value, str):
-        return storable(value)
-    if not isinstance(value, list) or not all(isinstance(part, str) for part in value):
-        raise BadArgument("", f"{name.capitalize()} must be string or array")
-    return [storable(part) for part in value]
-
-
-_READERS: dict[str, Callable[[Tool, str, Schema, Any, bool], Any]] = {
-    "string": read_text,
-    "array": read_texts,
-    "integer": read_number,
-    "number": read_number,
-    "boolean": read_flag,
-    "object": read_object,
-}
 
 
 def sanitize(value: Any) -> Any:

@@ -90,7 +90,7 @@ def bus_connect(
             created = library.find_id(BUS_SOURCE, topic) is None
             thread_id = library.thread(topic).id
         thread = find_thread(context, library, thread_id)
-        page = _MessagePage(context, library, thread_id, after_seq, DEFAULT_MESSAGES)
+        page = read_page(context, library, thread_id, after_seq, DEFAULT_MESSAGES)
     return {
         "agent": {
             "agent_id": str(uuid.uuid5(AGENT_ID_NAMESPACE, name)),
@@ -104,9 +104,9 @@ def bus_connect(
             "created": created,
         },
         "messages": [
-            {field: message[field] for field in _CONNECT_FIELDS} for message in page.messages
+            {field: message[field] for field in _CONNECT_FIELDS} for message in page["messages"]
         ],
-        "current_seq": page.current_seq,
+        "current_seq": page["current_seq"],
     }
 
 
@@ -163,7 +163,7 @@ def msg_post(
 
 def msg_list(context: Context, thread_id: str, after_seq: int, limit: int) -> Json:
     with context.library() as library:
-        return _MessagePage(context, library, thread_id, after_seq, limit).answer()
+        return read_page(context, library, thread_id, after_seq, limit)
 
 
 def msg_wait(context: Context, thread_id: str, after_seq: int, timeout_seconds: float) -> Json:
@@ -176,10 +176,10 @@ def msg_wait(context: Context, thread_id: str, after_seq: int, timeout_seconds: 
                 version = library.version()
                 if last_version is None or version != last_version:
                     last_version = version
-                    page = _MessagePage(context, library, thread_id, after_seq, DEFAULT_MESSAGES)
+                    page = read_page(context, library, thread_id, after_seq, DEFAULT_MESSAGES)
             seconds = deadline - time.monotonic()
-            if page.messages or seconds <= 0 or context.is_cancelled():
-                return page.answer()
+            if page["messages"] or seconds <= 0 or context.is_cancelled():
+                return page
             changes.wait(seconds, POLL_SECONDS, context.is_cancelled)
 
 
@@ -203,47 +203,30 @@ def count_wait(user: str | None) -> Iterator[None]:
                 del _waits[user]
 
 
-class _MessagePage:
+def read_page(context: Context, library: Library, thread_id: str, after: int, limit: int) -> Json:
     """The messages of a thread after a sequence number, as many as fit into an answer."""
-
-    def __init__(
-        self, context: Context, library: Library, thread_id: str, after: int, limit: int
-    ) -> None:
-        self.messages: list[Json] = []
-        self.has_more = False
-        find_thread(context, library, thread_id)
-        room = MAX_ANSWER_LENGTH
-        while True:
-            try:
-                passages, self.current_seq = library.messages(thread_id, after, limit)
-            except NotFound:
-                raise json_error(NO_THREAD) from None
-            for passage in passages:
-                if not context.can_find(passage):
-                    continue
+    find_thread(context, library, thread_id)
+    messages: list[Json] = []
+    room, has_more = MAX_ANSWER_LENGTH, True
+    while has_more and not messages:  # a page on which nothing is visible is skipped
+        try:
+            passages, current_seq = library.messages(thread_id, after, limit)
+        except NotFound:
+            raise json_error(NO_THREAD) from None
+        after = current_seq
+        for passage in passages:
+            if context.can_find(passage):
                 message = message_json(passage, context.audience)
                 if len(message["content"]) > MAX_CONTENT_LENGTH:
                     content = message["content"][:MAX_CONTENT_LENGTH] + "..."
                     message = {**message, "content": content, "truncated": True}
                 room -= len(message["content"])
-                if room < 0 and self.messages:
-                    self.has_more = True
-                    return
-                self.messages.append(message)
-            after = self.current_seq
-            if passages:
-                after = passages[-1].position + 1
-            self.has_more = after < self.current_seq
-            # A page on which nothing is visible is skipped.
-            if self.messages or not self.has_more:
-                return
-
-    def answer(self) -> Json:
-        return {
-            "messages": self.messages,
-            "current_seq": self.current_seq,
-            "has_more": self.has_more,
-        }
+                if room < 0 and messages:
+                    break
+                messages.append(message)
+            after = passage.position + 1
+        has_more = after < current_seq
+    return {"messages": messages, "current_seq": current_seq, "has_more": has_more}
 
 
 def find_thread(context: Context, library: Library, thread_id: str) -> Summary:
@@ -265,14 +248,15 @@ def _sources(context: Context) -> tuple[str, ...]:
 
 def outdated(context: Context, library: Library, thread_id: str, expected: int) -> ToolError:
     """The error for a post after which others have posted, with their messages."""
-    page = _MessagePage(context, library, thread_id, expected, MAX_MESSAGES)
+    page = read_page(context, library, thread_id, expected, MAX_MESSAGES)
+    current_seq = page["current_seq"]
     if READ not in context.scopes:
-        return json_error(f"The thread is at {page.current_seq}.", current_seq=page.current_seq)
+        return json_error(f"The thread is at {current_seq}.", current_seq=current_seq)
     return json_error(
-        f"expected_last_seq is {expected}, but the thread is at {page.current_seq}: "
+        f"expected_last_seq is {expected}, but the thread is at {current_seq}: "
         "read new_messages, then post again.",
         expected_last_seq=expected,
-        current_seq=page.current_seq,
-        new_messages=sanitize(page.messages),
-        has_more=page.has_more,
+        current_seq=current_seq,
+        new_messages=sanitize(page["messages"]),
+        has_more=page["has_more"],
     )

@@ -85,19 +85,16 @@ class ServiceContext(Context):
     @property
     def place(self) -> Path | str | None:
         """Without authentication, the server belongs to one local user, like `recollect mcp`."""
-        if self._principal.credential == LOCAL and self.refusal is None:
-            return self._service.place
-        return None
+        is_local = self._principal.credential == LOCAL and self.refusal is None
+        return self._service.place if is_local else None
 
     def library(self, *, create: bool = False) -> AbstractContextManager[Library]:
-        assert self.user is not None
         if self.refusal is not None:
             raise StoreBusy(self.refusal)
-        return self._service.libraries.borrow(self.user)
+        return self._service.libraries.borrow(self._principal.user)
 
     def changes(self) -> AbstractContextManager[ChangeWaiter]:
-        assert self.user is not None
-        return self._service.changes.waiter(self.user)
+        return self._service.changes.waiter(self._principal.user)
 
     def can_use(self, toolset: str) -> bool:
         return self._principal.has_toolset(toolset)
@@ -125,8 +122,16 @@ class Caller:
         self.service = self.server.service
         self.headers = Headers(scope=scope)
         self.principal: Principal = state["principal"]
+        self.user = self.principal.user
         self.search_turn: Callable[[], AbstractAsyncContextManager[None]] = state["search_turn"]
-        self.catalog = self.server.catalog_for(scope["path_params"].get("profile"), self.principal)
+        try:
+            self.catalog = self.server.catalog.variant(
+                profile=scope["path_params"].get("profile"),
+                read_only=WRITE not in self.principal.scopes,
+                allowed=self.principal.toolsets,
+            )
+        except ValueError:
+            raise Problem(404, "There is no such tool profile.") from None
         query = QueryParams(scope["query_string"])
         self.config = parse_preferences(query.get("config") or self.headers.get(CONFIG_HEADER))
         self.session: Session | None = None
@@ -135,10 +140,6 @@ class Caller:
         self.session_key = self.headers.get(SESSION_HEADER) or query.get(SESSION_HEADER)
         if self.session_key is not None and not is_key(self.session_key):
             raise Problem(400, "A session id must have 1 to 128 visible ASCII characters.")
-
-    @property
-    def user(self) -> str:
-        return self.principal.user
 
     def context(self, notify: Notify | None = None) -> ServiceContext:
         context = ServiceContext(self.service, self.principal, config=self.config, notify=notify)
@@ -149,13 +150,12 @@ class Caller:
     def take_session_argument(self, message: Any) -> None:
         """Remove `session_id` from a call's arguments. Clients without another session key may
         name their session there."""
-        if not isinstance(message, dict) or message.get("method") != "tools/call":
-            return
-        arguments = params_of(message).get("arguments")
-        if isinstance(arguments, dict) and is_key(arguments.get("session_id")):
-            key = arguments.pop("session_id")
-            if self.session is None and self.own_key is None:
-                self.own_key = key
+        if isinstance(message, dict) and message.get("method") == "tools/call":
+            arguments = params_of(message).get("arguments")
+            if isinstance(arguments, dict) and is_key(arguments.get("session_id")):
+                key = arguments.pop("session_id")
+                if self.session is None and self.own_key is None:
+                    self.own_key = key
 
 
 class CallServer:
@@ -166,7 +166,7 @@ class CallServer:
         self.service = service
         self.running: dict[tuple[str, str, Any], Callable[[], None]] = {}
         """How to cancel the calls of sessions, by user, session and request id."""
-        self._catalog = Catalog()
+        self.catalog = Catalog()
         self._threads = ThreadPoolExecutor(THREADS, "recollect-mcp")
         self._calls: Counter[str] = Counter()
         self._connections: Counter[str] = Counter()
@@ -174,16 +174,6 @@ class CallServer:
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def catalog_for(self, profile: str | None, principal: Principal) -> Catalog:
-        """The tools of a profile that a credential may use. Raises Problem if there is no such
-        profile."""
-        try:
-            return self._catalog.variant(
-                profile=profile, read_only=WRITE not in principal.scopes, allowed=principal.toolsets
-            )
-        except ValueError:
-            raise Problem(404, "There is no such tool profile.") from None
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something in the background that may outlive its request."""
@@ -195,14 +185,16 @@ class CallServer:
         self, caller: Caller, dispatcher: Dispatcher, message: Any, context: ServiceContext
     ) -> Json | None:
         """Answer a message that may take long, or None if no answer is due. Never raises."""
+        most = (LIMITS.mcp_calls, LIMITS.mcp_calls_each_user)
         loop = asyncio.get_running_loop()
         arguments = (caller, dispatcher, message, context)
+        name = params_of(message).get("name")
         try:
-            with self._count_call(caller.user):
-                if not is_search(message):
-                    return await loop.run_in_executor(self._threads, self._run, *arguments)
-                async with caller.search_turn():
-                    return await loop.run_in_executor(self._threads, self._run, *arguments)
+            with counted(self._calls, caller.user, *most, "Too many concurrent calls. Try again."):
+                if isinstance(name, str) and name.endswith("search"):
+                    async with caller.search_turn():
+                        return await loop.run_in_executor(self._threads, self._run, *arguments)
+                return await loop.run_in_executor(self._threads, self._run, *arguments)
         except Problem as problem:
             if isinstance(message, dict) and message.get("method") == "tools/call":
                 # SDKs throw protocol errors. So the tool answers, in the words of its contract.
@@ -224,7 +216,9 @@ class CallServer:
         if context.is_cancelled():
             return None
         if caller.own_key is not None and context.session is None:
-            context.use_session(self.sessions.get_or_create(caller.user, caller.own_key))
+            session = self.sessions.get(caller.user, caller.own_key, create=True)
+            assert session is not None
+            context.use_session(session)
         try:
             return dispatcher.handle(message, context)
         except Exception:  # an ordinary error is handled by the caller
@@ -232,47 +226,33 @@ class CallServer:
         except BaseException as error:  # such as SystemExit: it must not end the server
             raise RuntimeError(f"A tool raised {error!r}") from error
         finally:
-            session = context.session
-            if session is not None and session.key:
+            if context.session is not None and context.session.key:
                 try:
-                    self.sessions.save(caller.user, session)
+                    self.sessions.save(caller.user, context.session)
                 except RecollectError as error:  # the answer does not depend on it
                     logger.warning("An MCP session was not saved: %s", error)
 
-    @contextmanager
-    def _count_call(self, user: str) -> Iterator[None]:
-        most = (LIMITS.mcp_calls, LIMITS.mcp_calls_each_user)
-        if not take(self._calls, user, *most):
-            raise Problem(429, "Too many concurrent calls. Try again.", retry_after=1)
-        try:
-            yield
-        finally:
-            release(self._calls, user)
-
-    @contextmanager
-    def count_connection(self, user: str) -> Iterator[None]:
+    def connected(self, user: str) -> AbstractContextManager[None]:
         """Count a connection that stays open. Raises Problem if there are too many."""
         most = (LIMITS.mcp_connections, LIMITS.mcp_connections_each_user)
-        if not take(self._connections, user, *most):
-            raise Problem(429, "Too many MCP connections are open. Close some.", retry_after=30)
-        try:
-            yield
-        finally:
-            release(self._connections, user)
+        problem = "Too many MCP connections are open. Close some."
+        return counted(self._connections, user, *most, problem, 30)
 
 
-def take(counter: Counter[str], user: str, total: int, each: int) -> bool:
-    """Count one, unless there are too many, in total or of the user."""
+@contextmanager
+def counted(
+    counter: Counter[str], user: str, total: int, each: int, problem: str, retry_after: int = 1
+) -> Iterator[None]:
+    """Count something of a user meanwhile. Raises Problem if there are too many."""
     if counter.total() >= total or counter[user] >= each:
-        return False
+        raise Problem(429, problem, retry_after=retry_after)
     counter[user] += 1
-    return True
-
-
-def release(counter: Counter[str], user: str) -> None:
-    counter[user] -= 1
-    if not counter[user]:
-        del counter[user]
+    try:
+        yield
+    finally:
+        counter[user] -= 1
+        if not counter[user]:
+            del counter[user]
 
 
 def server_of(app: Starlette) -> CallServer:
@@ -281,9 +261,3 @@ def server_of(app: Starlette) -> CallServer:
         app.state.mcp = CallServer(app.state.service)
     server: CallServer = app.state.mcp
     return server
-
-
-def is_search(message: Any) -> bool:
-    """Whether the called tool searches. Searches take turns."""
-    name = params_of(message).get("name")
-    return isinstance(name, str) and name.endswith("search")

@@ -44,18 +44,27 @@ class Catalog:
         """
         self._options: dict[str, Any] = {
             "profile": profile,
-            "toolsets": None if toolsets is None else tuple(toolsets),
-            "tools": None if tools is None else tuple(tools),
+            "toolsets": toolsets,
+            "tools": tools,
             "read_only": read_only,
             "names": names,
-            "rename": tuple((rename or {}).items()),
-            "allowed": None if allowed is None else frozenset(allowed),
+            "rename": rename,
+            "allowed": allowed,
         }
         is_selection = toolsets is not None or tools is not None
         self.profile = "" if is_selection else profile
         """Empty if the tools were selected one by one."""
-        unlisted = self._permitted(tools_of(registry.UNLISTED.get(self.profile, ())))
-        listed = self._permitted(select_tools(profile, toolsets, tools))
+
+        def permitted(tools: Iterable[Tool]) -> list[Tool]:
+            return [
+                tool
+                for tool in tools
+                if (allowed is None or tool.toolset in allowed)
+                and (tool.is_read_only or not read_only)
+            ]
+
+        unlisted = permitted(tools_of(registry.UNLISTED.get(self.profile, ())))
+        listed = permitted(select_tools(profile, toolsets, tools))
         if allowed is not None and not listed:
             listed = unlisted  # the API key is for these
         renamed = {with_underscores(name) for name in rename or {}}
@@ -69,14 +78,6 @@ class Catalog:
         offered = [*listed, *(tool for tool in unlisted if tool not in self._listed)]
         self._tools = name_tools(offered, names, rename or {})
         self._by_underscore = {with_underscores(name): tool for name, tool in self._tools.items()}
-
-    def _permitted(self, tools: Iterable[Tool]) -> list[Tool]:
-        allowed, read_only = self._options["allowed"], self._options["read_only"]
-        return [
-            tool
-            for tool in tools
-            if (allowed is None or tool.toolset in allowed) and (tool.is_read_only or not read_only)
-        ]
 
     def __contains__(self, name: str) -> bool:
         return self._find(name) is not None
@@ -111,19 +112,13 @@ class Catalog:
         *,
         profile: str | None = None,
         read_only: bool = False,
-        allowed: Collection[str] | None = None,
+        allowed: frozenset[str] | None = None,
     ) -> Catalog:
         """This catalog with another profile, or restricted further.
 
         Raises ValueError if there is no such profile.
         """
-        options = {**self._options, "read_only": self._options["read_only"] or read_only}
-        if profile not in (None, options["profile"]):
-            options |= {"profile": profile, "toolsets": None, "tools": None}
-        if allowed is not None:
-            own = options["allowed"]
-            options["allowed"] = frozenset(allowed) if own is None else own.intersection(allowed)
-        return cached_catalog(**options)
+        return make_variant(self, profile, read_only, allowed)
 
     def _find(self, name: str) -> Tool | None:
         """Find a tool by its listed name, spelled with dots or underscores."""
@@ -131,8 +126,17 @@ class Catalog:
 
 
 @lru_cache(MAX_CATALOGS)
-def cached_catalog(*, rename: tuple[tuple[str, str], ...], **options: Any) -> Catalog:
-    return Catalog(rename=dict(rename), **options)
+def make_variant(
+    catalog: Catalog, profile: str | None, read_only: bool, allowed: frozenset[str] | None
+) -> Catalog:
+    options = catalog._options
+    changes: dict[str, Any] = {"read_only": options["read_only"] or read_only}
+    if profile not in (None, options["profile"]):
+        changes |= {"profile": profile, "toolsets": None, "tools": None}
+    if allowed is not None:
+        own = options["allowed"]
+        changes["allowed"] = allowed if own is None else allowed.intersection(own)
+    return Catalog(**{**options, **changes})
 
 
 def check_scope(tool: Tool, context: Context) -> None:

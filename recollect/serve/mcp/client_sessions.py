@@ -30,7 +30,6 @@ from recollect.store.shared.sessions import (
 
 MAX_QUERY_LENGTH = 200
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
-_CANNOT_WRITE = (StorageFull, ReadOnlyLibrary)
 
 
 class Session:
@@ -61,9 +60,7 @@ class Session:
 
     def returned(self, uris: Iterable[str]) -> None:
         """Remember the URIs of an answer (not the results that were found but left out)."""
-        hashes = [stable_hash(uri) for uri in dict.fromkeys(uris)]
-        if hashes:
-            self._apply(("returned", hashes))
+        self._apply(("returned", [stable_hash(uri) for uri in dict.fromkeys(uris)]))
 
     def add_query(self, query: str) -> None:
         self._apply(("query", query[:MAX_QUERY_LENGTH]))
@@ -81,10 +78,11 @@ class Session:
         return changes
 
     def _apply(self, change: Change) -> None:
-        with self._lock:
-            self.state.apply(change)
-            if self.key:
-                self._changes.append(change)
+        if change[1]:
+            with self._lock:
+                self.state.apply(change)
+                if self.key:
+                    self._changes.append(change)
 
 
 def is_key(text: Any) -> bool:
@@ -115,36 +113,32 @@ class Sessions:
         Returns None if it cannot be stored.
         """
         session = Session(key or secrets.token_hex(16), state)
-        with suppress(*_CANNOT_WRITE):
+        with suppress(StorageFull, ReadOnlyLibrary):
             self.store.create(user, session.key, session.state)
             return session
         return None
 
-    def get(self, user: str, key: str) -> Session | None:
-        """The user's session with this key, if it has not ended."""
-        with suppress(*_CANNOT_WRITE):
+    def get(self, user: str, key: str, *, create: bool = False) -> Session | None:
+        """The user's session with this key. With `create`, for clients that choose the key, it may
+        be new."""
+        state = None
+        with suppress(StorageFull, ReadOnlyLibrary):
             state = self.store.load(user, key)
-            if state is not None:
-                return Session(key, state)
-        return None
-
-    def get_or_create(self, user: str, key: str) -> Session:
-        """The user's session with this key, for clients that choose the key."""
-        session = self.get(user, key)
-        if session is None:
-            session = Session(key)
-            session.is_new = True
+        if state is None and not create:
+            return None
+        session = Session(key, state)
+        session.is_new = state is None
         return session
 
     def save(self, user: str, session: Session) -> None:
         """Store what has changed in a session."""
         changes = session.take_changes()
         if changes:
-            with suppress(*_CANNOT_WRITE):
+            with suppress(StorageFull, ReadOnlyLibrary):
                 self.store.merge(user, session.key, changes, create=session.is_new)
             session.is_new = False
 
     def end(self, user: str, key: str) -> None:
         """End a session, if there is one."""
-        with suppress(*_CANNOT_WRITE):
+        with suppress(StorageFull, ReadOnlyLibrary):
             self.store.end(user, key)

@@ -18,7 +18,7 @@ from recollect.library import Library
 from recollect.serve.mcp.arguments import BadArgument
 from recollect.serve.mcp.context import READ, Context
 from recollect.serve.mcp.resources import Address, console_url, parse_address
-from recollect.serve.mcp.toolsets import SOURCE_NAMES
+from recollect.serve.mcp.toolsets import FILTERS, SOURCE_NAMES
 
 Json = dict[str, Any]
 
@@ -101,34 +101,17 @@ def compact_result(context: Context, library: Library, result: Json) -> Json:
     }
 
 
-def search_source(context: Context, source: str, query: str, options: Json, *filters: str) -> Json:
-    values = {name: options.pop(name) for name in filters}
-    given = {name: value for name, value in values.items() if value}
-    return search_items(context, [source], {source: given}, query, **options)
-
-
-def notes_search(context: Context, query: str, **options: Any) -> Json:
-    return search_source(context, "notes", query, options, "keywords")
-
-
-def media_search(context: Context, query: str, **options: Any) -> Json:
-    filters = ("media_types", "date_from", "date_to")
-    return search_source(context, "media", query, options, *filters)
-
-
-def chats_search(context: Context, query: str, **options: Any) -> Json:
-    return search_source(context, "chats", query, options, "by", "character_id", "sender")
-
-
-def prompts_search(context: Context, query: str, **options: Any) -> Json:
-    return search_source(context, "prompts", query, options, "fields")
-
-
-def characters_search(context: Context, query: str | list[str] | None, **options: Any) -> Json:
-    text = query if isinstance(query, str) else " ".join(query or ())  # a list of tags
+def search_source(
+    context: Context, source: str, query: str | list[str] | None, **options: Any
+) -> Json:
+    """`notes_search`, `media_search` and so on."""
+    text = query if isinstance(query, str) else " ".join(query or ())  # tags of characters
     if not text.strip():
         raise BadArgument("", "query must not be empty")
-    return search_items(context, ["characters"], {}, text, **options)
+    names = FILTERS[source].keys() - {"order_by"}
+    values = {name: options.pop(name) for name in names}
+    filters = {name: value for name, value in values.items() if value}
+    return search_items(context, [source], {source: filters}, text, **options)
 
 
 # -- reading ---
@@ -187,28 +170,13 @@ def knowledge_get(context: Context, source: str | None, id: str, retrieval: Json
     return get_item(context, address, retrieval)
 
 
-def notes_get(context: Context, note_id: str, retrieval: Json | None) -> Json:
-    return get_item(context, item_address("notes", note_id), retrieval)
-
-
-def media_get(context: Context, media_id: str, retrieval: Json | None) -> Json:
-    return get_item(context, item_address("media", media_id), retrieval)
-
-
-def chats_get(
-    context: Context, conversation_id: str, page: int, page_size: int, retrieval: Json | None
-) -> Json:
-    mode = "full" if retrieval is None else "snippet"
-    address = item_address("chats", conversation_id)
-    return get_item(context, address, retrieval, mode, page=page, page_size=page_size)
-
-
-def characters_get(context: Context, character_id: str) -> Json:
-    return get_item(context, item_address("characters", character_id), default_mode="full")
-
-
-def prompts_get(context: Context, prompt_id_or_name: str) -> Json:
-    return get_item(context, item_address("prompts", prompt_id_or_name), default_mode="full")
+def get_source(context: Context, source: str, retrieval: Json | None = None, **others: Any) -> Json:
+    """`notes_get`, `media_get` and so on, which name the id as their contract does."""
+    page = {name: others.pop(name) for name in ("page", "page_size") if name in others}
+    (id,) = others.values()
+    is_whole = source in ("characters", "prompts") or (source == "chats" and retrieval is None)
+    mode = "full" if is_whole else "snippet"
+    return get_item(context, item_address(source, id), retrieval, mode, **page)
 
 
 def media_transcript(

@@ -54,6 +54,8 @@ class Tool:
         accepts: Schema | None = None,
         bounds: Mapping[str, Bounds] | None = None,
         checked_later: tuple[str, ...] = (),
+        handler: str = "",
+        fixed: dict[str, str] | None = None,
         **properties: Schema,
     ) -> None:
         self.name = name
@@ -72,6 +74,10 @@ class Tool:
         """Where numbers are clamped, if the schema does not say it; None leaves them alone."""
         self.checked_later = checked_later
         """Arguments of which the handler must know whether they were given: None if not."""
+        self.handler = handler
+        """The name of the function that answers calls, if it is not that of the tool."""
+        self.fixed = fixed or {}
+        """Arguments for the handler that no call can change."""
         self.toolset = ""
 
     @property
@@ -444,6 +450,8 @@ def search_tool(source: str, description: str, query: Any = None, **options: Any
         description,
         "query",
         dotted=f"{source}.search",
+        handler="search_source",
+        fixed={"source": source},
         query=query or string(),
         **FILTERS[source],
         **page(10),
@@ -454,7 +462,13 @@ def search_tool(source: str, description: str, query: Any = None, **options: Any
 def get_tool(source: str, description: str, **properties: Any) -> Tool:
     """The first property is the id."""
     return Tool(
-        f"{source}_get", description, next(iter(properties)), dotted=f"{source}.get", **properties
+        f"{source}_get",
+        description,
+        next(iter(properties)),
+        dotted=f"{source}.get",
+        handler="get_source",
+        fixed={"source": source},
+        **properties,
     )
 
 

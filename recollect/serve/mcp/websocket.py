@@ -41,7 +41,7 @@ UNSUPPORTED_DATA = 1003
 async def endpoint(socket: WebSocket) -> None:
     caller = Caller(socket.scope)
     subprotocol = SUBPROTOCOL if SUBPROTOCOL in socket.scope["subprotocols"] else None
-    with caller.server.count_connection(caller.user):
+    with caller.server.connected(caller.user):
         await socket.accept(subprotocol)
         connection = _Connection(socket, caller)
         writer = asyncio.create_task(connection.write())
