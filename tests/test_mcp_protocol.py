@@ -243,19 +243,6 @@ def test_instructions_and_tool_descriptions_are_short_and_constant(dispatcher: D
     assert tools == result(dispatcher, "tools/list")["tools"]
 
 
-def test_a_structured_answer_is_also_text(dispatcher: Dispatcher) -> None:
-    answer = result(
-        dispatcher,
-        "tools/call",
-        {"name": "conversation_search", "arguments": {"object": {"n": [1]}}},
-    )
-    assert answer["content"] == [{"type": "text", "text": "as text"}]
-    assert answer["structuredContent"] == {"n": [1]}
-    for version in HANDSHAKE:
-        methods.parse_server_result("tools/call", version, answer)
-    methods.parse_server_result("tools/call", MODERN, {**answer, "resultType": "complete"})
-
-
 # -- progress and cancellation ------------------------------------------------
 
 
@@ -282,15 +269,6 @@ def test_progress_is_reported_to_a_client_that_sent_a_token(
         assert first == {"progressToken": token, "progress": 1, "total": 3, "message": "looking"}
         version = MODERN if envelope else "2025-11-25"
         methods.parse_server_notification("notifications/progress", version, first)
-
-
-@pytest.mark.parametrize(
-    "meta", [{}, {"progressToken": None}, {"progressToken": [1]}, {"progressToken": True}]
-)
-def test_without_a_valid_token_no_progress_is_reported(
-    dispatcher: Dispatcher, meta: dict[str, Any]
-) -> None:
-    assert notifications(dispatcher, meta) == []
 
 
 # -- pages --------------------------------------------------------------------
@@ -481,16 +459,6 @@ def test_a_crash_while_reading_is_logged_and_hidden_from_the_client(
     assert "LookupError" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "method", ["resources/list", "resources/read", "resources/templates/list", "prompts/list"]
-)
-def test_a_catalog_of_bus_tools_only_has_no_resources_or_prompts(method: str) -> None:
-    dispatcher = Dispatcher(Catalog(toolsets=["bus"]))
-    answer = result(dispatcher, "initialize", {"protocolVersion": "2025-11-25"})
-    assert answer["capabilities"] == {"tools": {}}
-    assert code(ask(dispatcher, method, {"uri": "recollect://conversation/c1"})) == -32601
-
-
 # -- prompts ------------------------------------------------------------------
 
 
@@ -538,23 +506,6 @@ def initialize(catalog: Catalog, name: Any) -> Dispatcher:
     client = {"name": name, "version": "1"}
     result(dispatcher, "initialize", {"protocolVersion": "2025-06-18", "clientInfo": client})
     return dispatcher
-
-
-def test_a_tool_knows_the_name_of_the_client_in_both_protocols() -> None:
-    class EchoCatalog(Catalog):
-        def call(self, name: str, context: Context, arguments: dict[str, Any]) -> str:
-            return context.client
-
-    def client_name(dispatcher: Dispatcher, **params: Any) -> Any:
-        answer = result(dispatcher, "tools/call", {"name": "conversation_search", **params})
-        return answer["content"][0]["text"]
-
-    assert client_name(initialize(EchoCatalog(), "codex")) == "codex"
-    from_transport = Dispatcher(EchoCatalog(), version="2025-11-25", client="from the transport")
-    assert client_name(from_transport) == "from the transport"
-    info = {"io.modelcontextprotocol/clientInfo": {"name": "stateless", "version": "1"}}
-    dispatcher = initialize(EchoCatalog(), "codex")
-    assert client_name(dispatcher, _meta={**ENVELOPE, **info}) == "stateless"
 
 
 # -- messages -----------------------------------------------------------------

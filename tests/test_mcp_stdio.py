@@ -79,15 +79,6 @@ def test_everything_sent_before_the_end_of_input_is_answered(place: str) -> None
     assert sorted(answer["id"] for answer in answers) == list(range(60))
 
 
-@pytest.mark.full
-def test_the_end_of_input_stops_the_server_even_if_a_call_is_stuck() -> None:
-    with running(start=STUCK) as server:
-        server.send(call(1), request(2, "ping"))
-        assert server.receive() == {"jsonrpc": "2.0", "id": 2, "result": {}}
-        assert server.finish() == []
-    assert server.process.returncode == 0
-
-
 @pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("start", [STUCK, pytest.param(START, marks=pytest.mark.full)])
 def test_a_signal_stops_the_server(start: str) -> None:
@@ -321,18 +312,6 @@ def cancel(request_id: Any) -> dict[str, Any]:
     }
 
 
-def test_a_ping_is_answered_while_a_call_runs(
-    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
-) -> None:
-    send(connection, call(1, n="first"))
-    catalog.started.get()
-    send(connection, request(2, "ping"))
-    assert answers.get()["id"] == 2
-    catalog.cue.put("done")
-    assert answers.get()["id"] == 1
-    assert connection.drain(60)
-
-
 def test_a_cancelled_call_is_not_answered(
     connection: Connection,
     catalog: PausedCatalog,
@@ -372,17 +351,6 @@ def test_progress_is_sent_before_the_answer(
         "params": {"progressToken": "p", "progress": 1, "total": 2, "message": "half done"},
     }
     assert answers.get()["id"] == 1
-
-
-def test_calls_run_in_parallel(
-    connection: Connection, catalog: PausedCatalog, answers: SimpleQueue[Any]
-) -> None:
-    send(connection, *(call(n, n=str(n)) for n in range(stdio.WORKERS)))
-    started = {catalog.started.get() for _ in range(stdio.WORKERS)}
-    assert started == {str(n) for n in range(stdio.WORKERS)}
-    for _ in range(stdio.WORKERS):
-        catalog.cue.put("done")
-    assert {answers.get()["id"] for _ in range(stdio.WORKERS)} == set(range(stdio.WORKERS))
 
 
 def test_an_id_of_a_running_call_is_refused(

@@ -131,22 +131,6 @@ def test_a_query_matches_in_any_case_and_alphabet(history: History, tool: Tool) 
         assert tool.contents(query=query) == [content], query
 
 
-OPERATORS = ["%", "_", "a%e", "ap_le", "[q]", "*", "' or 1=1 --", "\\", '"', "NEAR("]
-
-
-@proves("C0-07")
-@pytest.mark.every_state
-def test_operator_characters_are_literal(history: History, tool: Tool) -> None:
-    history.add("Fruit", *user_messages("an apple"))
-    for query in OPERATORS:
-        assert tool.search(query=query) == NO_MATCH, query
-    messages = [f"before {query} after" for query in OPERATORS]
-    history.add("Signs", *user_messages(*messages), id="c2")
-    for query in OPERATORS:
-        matches = [message for message in reversed(messages) if query in message]
-        assert tool.contents(query=query) == matches, query
-
-
 @proves("C0-08")
 @pytest.mark.every_state
 def test_a_message_with_all_words_matches_in_any_order(history: History, tool: Tool) -> None:
@@ -158,40 +142,6 @@ def test_a_message_with_all_words_matches_in_any_order(history: History, tool: T
     )
     assert tool.contents(query="asyncio gather") == ["gather runs coroutines in asyncio"]
     assert tool.contents(query="Gather, Asyncio!") == ["gather runs coroutines in asyncio"]
-
-
-@proves("C0-08")
-@pytest.mark.every_state
-def test_words_in_any_order_count_only_if_nothing_contains_the_text(
-    history: History, tool: Tool
-) -> None:
-    history.add("", *user_messages("how to use it", "use it, to see how", "C", "how? to use: it"))
-    assert tool.contents(query="how to use") == ["how to use it"]
-    assert tool.contents(query="use to how") == [
-        "how? to use: it",
-        "use it, to see how",
-        "how to use it",
-    ]
-    assert tool.search(query="C#") == NO_MATCH
-
-
-@proves("C0-05")
-def test_a_query_of_several_pages_is_searched(history: History, tool: Tool) -> None:
-    text = " ".join(f"слово{n}" for n in range(300))
-    history.add("", *user_messages(text))
-    assert len(tool.contents(query=text)) == 1
-
-
-@proves("C0-05", "C0-08")
-@pytest.mark.every_state
-def test_very_long_words_that_differ_only_at_the_end_are_different(
-    history: History, tool: Tool
-) -> None:
-    words = [letter * 200 + end for letter in "ab" for end in "xy"]
-    history.add("", *user_messages(*words))
-    assert tool.contents(query=words[1]) == [words[1]]
-    assert tool.contents(query=f"{words[1][100:]}") == [words[1]]
-    assert tool.search(query=f"{words[1]} {words[2]}") == NO_MATCH
 
 
 @proves("C0-09")

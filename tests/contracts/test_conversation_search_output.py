@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import apsw
 import databases
 import pytest
 from clauses import proves
@@ -64,22 +63,6 @@ def test_only_regular_files_in_the_folder_are_searched(
     (folder / "link.db").symlink_to("/dev/zero")
     (folder / "folder.db").mkdir()
     assert tool.contents() == ["an apple"]
-
-
-@proves("C0-21")
-def test_a_link_in_the_folder_is_followed(
-    tool: Tool, home: Path, export: Path, tmp_path: Path
-) -> None:
-    folder = home / "db"
-    folder.mkdir(parents=True)
-    old = folder / "old.db"
-    databases.create(old, "canonical-json")
-    databases.add(old, "canonical-json", "c1", "", [Message("user", "in the old one")])
-    os.utime(old, (1_700_000_000, 1_700_000_000))
-    (folder / "link.db").symlink_to(export)
-    assert tool.contents() == ["an apple"]
-    os.utime(export, (1_600_000_000, 1_600_000_000))
-    assert tool.contents() == ["in the old one"]
 
 
 @proves("C0-21", "C0-38")
@@ -230,22 +213,6 @@ def test_the_example_of_the_contract_has_the_documented_output(
     ]
 
 
-@proves("C0-36")
-@pytest.mark.every_state
-def test_the_example_calls_of_the_contract_work(history: History, tool: Tool) -> None:
-    history.add(
-        "",
-        Message("user", "in June", "2024-06-15T23:59:59+00:00"),
-        Message("assistant", "asyncio in January", "2025-01-31T23:59:59+00:00"),
-        Message("tool", "output", "2025-01-15T00:00:00+00:00"),
-    )
-    assert tool.contents(query="asyncio", limit=20) == ["asyncio in January"]
-    january = {"start_date": "2025-01-01", "end_date": "2025-01-31", "limit": 50}
-    assert tool.contents(roles=["user", "assistant"], **january) == ["asyncio in January"]
-    assert tool.contents(roles=["assistant"]) == ["asyncio in January"]
-    assert tool.contents(start_date="2024-06-01", end_date="2024-06-15", limit=100) == ["in June"]
-
-
 @proves("C0-31")
 def test_a_conversation_without_a_title_shows_its_id(history: History, tool: Tool) -> None:
     history.add("", *user_messages("hello"), id="67b0f5c2-1111-2222")
@@ -256,15 +223,6 @@ def test_a_conversation_without_a_title_shows_its_id(history: History, tool: Too
 def test_a_message_without_a_time_says_so(history: History, tool: Tool) -> None:
     history.add("Notes", Message("user", "hello", None))
     assert tool.search() == "[(no time)] user (conv: Notes)\nhello"
-
-
-@proves("C0-32", "C0-31")
-def test_a_foreign_message_without_a_role_or_title_has_placeholders(
-    tool: Tool, export: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    databases.add(export, "canonical-json", "conversation-2", None, [Message(None, "hello")])
-    monkeypatch.setenv("CONVERSATION_DB", str(export))
-    assert tool.search(query="hello") == "[2025-02-10 14:30] unknown (conv: conversation-2)\nhello"
 
 
 @proves("C0-33")
@@ -305,17 +263,6 @@ def test_surrogates_and_nul_in_a_query_match_nothing(history: History, tool: Too
     history.add("Fruit", *user_messages("an apple"))
     assert tool.search(query="\ud800") == NO_MATCH
     assert tool.search(query="apple\x00xyz") == NO_MATCH
-
-
-@proves("C0-37")
-def test_stored_surrogates_and_nul_do_not_reach_the_client(
-    tool: Tool, export: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    databases.add(
-        export, "canonical-json", "c2", "T", [Message("user", "broken \ud83d and \x00 here")]
-    )
-    monkeypatch.setenv("CONVERSATION_DB", str(export))
-    assert tool.contents(query="broken") == ["broken \ufffd and \ufffd here"]
 
 
 # -- errors -------------------------------------------------------------------
@@ -385,17 +332,6 @@ def test_a_timeout_is_an_error(tool: Tool, export: Path, monkeypatch: pytest.Mon
     )
 
 
-@proves("C0-42")
-def test_a_locked_database_is_an_error(
-    tool: Tool, export: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CONVERSATION_DB", str(export))
-    monkeypatch.setattr("recollect.importers.databases._BUSY_MILLISECONDS", 0)
-    with closing(apsw.Connection(str(export))) as writer:
-        writer.execute("begin exclusive")
-        assert tool.error() == f"Error: Another program is writing to {export}. Try again."
-
-
 @proves("C0-42", "C0-43")
 def test_a_file_that_is_not_a_database_is_refused(
     tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -452,15 +388,3 @@ def test_a_database_of_another_kind_is_refused(
     error = tool.error(query="x")
     assert error.startswith(f"Error: {path} is not a ChatGPT Browser database: ")
     assert reason in error
-
-
-@proves("C0-43")
-def test_a_path_that_is_not_a_regular_file_is_refused(
-    tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pipe = tmp_path / "pipe.db"
-    os.mkfifo(pipe)
-    for path in (str(pipe), "/dev/zero"):
-        monkeypatch.setenv("CONVERSATION_DB", path)
-        expected = f"Error: {path} is not a regular file. Give the path of a database file."
-        assert tool.error() == expected

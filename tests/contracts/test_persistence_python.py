@@ -11,7 +11,7 @@ from states import settle
 
 import recollect
 from recollect import PersistenceApi
-from recollect.errors import Conflict, InvalidInput, NotFound
+from recollect.errors import InvalidInput, NotFound
 
 
 @proves("C1-38")
@@ -165,39 +165,6 @@ def test_calls_return_the_documented_shapes(library: recollect.Library) -> None:
     assert by_session.items() <= whole.items()
 
 
-@proves("C1-40")
-@pytest.mark.every_state
-def test_messages_can_be_read_and_searched_in_pages(library: recollect.Library) -> None:
-    db = PersistenceApi(library)
-    db.create_conversation("c1")
-    for n in range(5):
-        db.add_message(f"m{n}", "c1", "user", f"python {n}", timestamp=f"2025-10-0{n + 1}")
-    settle(library)
-    page = db.get_messages("c1", limit=2, offset=1)
-    assert [m["content"] for m in page] == ["python 1", "python 2"]
-    newest = db.search_messages("python", limit=2)
-    assert [m["content"] for m in newest] == ["python 4", "python 3"]
-    messages, total = library.find_text("python", limit=1)
-    assert ([m.content for _, m in messages], total) == (["python 4"], 5)
-
-
-@proves("C1-06", "C1-07")
-def test_saving_again_changes_nothing_and_a_different_message_is_a_conflict(
-    library: recollect.Library,
-) -> None:
-    db = PersistenceApi(library)
-    db.create_conversation("c1", "s1")
-    db.create_conversation("c2", "s2")
-    for arguments in (("c1", "s3"), ("c3", "s1"), ("c1", "s2")):
-        with pytest.raises(Conflict):
-            db.create_conversation(*arguments)
-    for _ in range(2):
-        assert db.add_message("m1", "c1", "user", "Hello") == "m1"
-    with pytest.raises(Conflict):
-        db.add_message("m1", "c1", "user", "Goodbye")
-    assert [m["content"] for m in db.get_messages("c1")] == ["Hello"]
-
-
 @proves("C1-41")
 def test_missing_objects_are_none_or_not_found(library: recollect.Library) -> None:
     db = PersistenceApi(library)
@@ -224,18 +191,3 @@ def test_an_invalid_message_is_refused(library: recollect.Library) -> None:
     assert db.get_messages("c1") == []
     assert db.update_conversation("none", title="x") is False
     assert db.delete_conversation("none") is False
-
-
-@proves("C1-10", "C1-13", "C1-14", "C1-20")
-def test_conversations_are_listed_renamed_and_deleted(library: recollect.Library) -> None:
-    db = PersistenceApi(library)
-    db.create_conversation("c1", "s1", namespace="work")
-    db.create_conversation("c2", "s2", "Second")
-    assert [c["title"] for c in db.list_conversations()] == ["Second", "New Conversation"]
-    assert [c["id"] for c in db.list_conversations(1, 1)] == ["c1"]
-    assert [c["id"] for c in db.list_conversations(namespace="work")] == ["c1"]
-    assert [c["id"] for c in db.list_conversations(search_query="SECO")] == ["c2"]
-    assert db.update_conversation("c1", "First", {"a": 1}) is True
-    assert db.list_conversations(search_query="first")[0]["metadata"] == {"a": 1}
-    assert db.delete_conversation("c1") is True
-    assert [c["id"] for c in db.list_conversations()] == ["c2"]

@@ -17,7 +17,6 @@ KEYS = set(
     "snippet source tags title uri url version".split()
 )
 TOOLSETS = ("knowledge", "sources")
-TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
 LONG = " ".join(f"Sentence number {n} speaks of gardens and rain." for n in range(400))
 
 
@@ -215,18 +214,6 @@ def test_a_session_skips_seen_results_until_nothing_else_is_left(
     assert len(uris(agent.answer("notes_search", query="quagga"))) == 1
 
 
-def test_a_session_counts_what_it_skips_and_repeats_it_on_request(
-    make_caller: MakeCaller, items: dict[str, str]
-) -> None:
-    agent = make_caller(session=new_session())
-    first = agent.answer("knowledge_search", query="quagga", limit=3)
-    assert "seen" not in first
-    assert agent.answer("knowledge_search", query="quagga", limit=3)["seen"] == 3
-    again = agent.answer("knowledge_search", query="quagga", limit=3, repeat=True)
-    assert uris(again) == uris(first)
-    assert "seen" not in again
-
-
 def test_without_a_session_no_result_is_skipped(agent: Caller, items: dict[str, str]) -> None:
     first, second, third = (
         uris(agent.answer("knowledge_search", query="quagga")) for _ in range(3)
@@ -322,15 +309,6 @@ def test_the_budget_covers_the_whole_answer(agent: Caller, library: Library, mod
                 assert len(text) > 3 * budget, (source, budget)
 
 
-@pytest.mark.parametrize("mode", ["snippet", "full", "chunk", "chunk_with_siblings"])
-def test_a_small_budget_gets_a_short_text(agent: Caller, library: Library, mode: str) -> None:
-    for source, id_ in items_of_every_source(library):
-        for budget in ({"max_tokens": 20, "chars_per_token": 1}, {"max_tokens": 1}):
-            retrieval = {"mode": mode, "query": "quagga", **budget}
-            item = agent.answer("knowledge_get", source=source, id=id_, retrieval=retrieval)
-            assert 0 < len(item["content"]) <= 20, (source, budget)
-
-
 def test_a_long_item_is_read_in_parts(agent: Caller, library: Library) -> None:
     id_ = library.knowledge.create("notes", {"title": "Long", "content": LONG}).id
     text, offset = "", 0
@@ -340,51 +318,6 @@ def test_a_long_item_is_read_in_parts(agent: Caller, library: Library) -> None:
         text += part["content"]
         offset = part["page"]["next_offset"]
     assert text == LONG
-
-
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("notes", "Note not found: 7"),
-        ("media", "Media not found: 7"),
-        ("chats", "Conversation not found: 7"),
-        ("characters", "Character not found: 7"),
-        ("prompts", "Prompt not found: 7"),
-    ],
-)
-def test_an_unknown_id_is_an_error(
-    agent: Caller, library: Library, source: str, reason: str
-) -> None:
-    for id_ in (7, "7", f"{source}://7"):
-        assert agent.error("knowledge_get", source=source, id=id_) == {"error": reason}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ({"id": "x"}, "source: '' is not one of"),
-        ({"source": "notes"}, "id must not be empty"),
-        ({"source": "notes", "id": True}, "id: expected a string"),
-        ({"source": "books", "id": "x"}, "'books'"),
-        ({"source": "notes", "id": "x", "retrieval": "full"}, "retrieval: expected an object"),
-        (
-            {"source": "notes", "id": "x", "retrieval": {"mode": "all"}},
-            "'all' is not one of snippet",
-        ),
-        ({"source": "notes", "id": "x", "retrieval": {"depth": 1}}, "'depth'"),
-        (
-            {"source": "notes", "id": "x", "retrieval": {"max_tokens": "lots"}},
-            "'lots' is not a number",
-        ),
-    ],
-)
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_invalid_get_arguments_are_named_in_the_error(
-    agent: Caller, library: Library, arguments: dict[str, Any], reason: str
-) -> None:
-    error = agent.error("knowledge_get", **arguments)["error"]
-    assert error.startswith("Invalid arguments for knowledge_get: ")
-    assert reason in error
 
 
 # -- stored text is data ---
@@ -418,22 +351,3 @@ def test_human_only_messages_are_masked_or_hidden(
         agent.answer("chats_get", conversation_id="c1"),
     ):
         assert "quagga" not in json.dumps(answer) and MASK not in json.dumps(answer)
-
-
-def test_no_invisible_text_reaches_a_model(agent: Caller, library: Library) -> None:
-    note = {
-        "title": f"Stables{TAGS}",
-        "content": f"a quagga{TAGS} sleeps",
-        "keywords": [f"zoo{TAGS}"],
-    }
-    id_ = library.knowledge.create("notes", note).id
-    for tool, arguments in (
-        ("knowledge_search", {"query": "quagga"}),
-        ("knowledge_search", {"query": "quagga", "shape": "compact"}),
-        ("knowledge_get", {"source": "notes", "id": id_, "retrieval": {"mode": "full"}}),
-        ("knowledge_get", {"source": "notes", "id": f"x{TAGS}"}),
-        ("knowledge_search", {"query": "x", "sources": [TAGS]}),
-        ("notes_write", {"note_id": id_, "title": f"new{TAGS}"}),
-    ):
-        text = json.dumps(agent.call(tool, arguments), ensure_ascii=False)
-        assert not any(0xE0000 <= ord(c) <= 0xE007F for c in text), text

@@ -170,23 +170,6 @@ def test_invalid_arguments_are_named_in_the_error(
     assert result["isError"] is True and text_of(result).startswith(error)
 
 
-@pytest.mark.usefixtures("observed_library")
-def test_arguments_of_similar_types_are_converted(agent: Caller) -> None:
-    arguments = {
-        "query": "quagga",
-        "limit": "3",
-        "types": "learning",
-        "after": None,
-        "before": "",
-        "mode": None,
-    }
-    assert "obs-1" in text_of(agent.call("search", arguments))
-    assert "quagga" in text_of(
-        agent.call("read", {"path": "/zoo/c1.jsonl", "startLine": "5", "endLine": 12.0})
-    )
-    assert "The quagga is a zebra" in text_of(agent.call("get_observations", {"ids": "obs-1"}))
-
-
 def test_a_compact_search_names_what_was_left_out(agent: Caller, library: Library) -> None:
     for n in range(60):
         library.add_conversation(

@@ -131,15 +131,6 @@ def test_a_second_initialize_replaces_the_first() -> None:
     assert dispatcher.client == "codex"
 
 
-@pytest.mark.parametrize(
-    "options", [{"profile": "letta"}, {"toolsets": ["default"]}, {"tools": ["msg_list"]}]
-)
-def test_a_selection_of_tools_applies_to_openais_client_too(
-    options: dict[str, Any],
-) -> None:
-    assert list_tools(initialize(Catalog(**options), "openai-mcp")) == names(Catalog(**options))
-
-
 def test_openais_client_gets_no_more_than_its_key_allows() -> None:
     assert list_tools(initialize(Catalog(allowed={"conversations", "bus"}), "openai-mcp")) == []
 

@@ -196,20 +196,6 @@ def test_other_kinds_are_searched_on_request(agent: Caller, garden: Library) -> 
     assert "kinds: 'films'. Allowed" in error(agent, "recall_search", query="x", kinds=["films"])
 
 
-def test_other_kinds_are_counted_as_items(agent: Caller, library: Library) -> None:
-    for number in range(7):
-        library.knowledge.create("notes", {"title": f"N{number}", "content": f"Walrus {number}"})
-    add(library, "zoo", "A walrus.")
-    notes = {"query": "walrus", "kinds": ["notes"]}
-    assert "This is 5 of 7 items. More: offset 5" in text(agent, "recall_search", **notes)
-    answer = text(agent, "recall_search", after="2090-01-01", **notes)
-    assert "Without the filter after there are results in 7 items." in answer
-    both = {"query": "walrus", "kinds": ["notes", "conversations"]}
-    assert "This is 5 of 8 items. More: offset 5" in text(agent, "recall_search", **both)
-    answer = text(agent, "recall_search", query="walrus", after="2090-01-01")
-    assert "Without the filter after there are results in 1 conversation." in answer
-
-
 def test_lines_that_a_session_has_shown_are_only_referred_to(
     agent: Caller, garden: Library
 ) -> None:
@@ -272,18 +258,6 @@ def test_only_what_was_shown_counts_as_shown(agent: Caller, library: Library) ->
     numbers = set(re.findall(r"^#(\d)[^:,]*:", first, re.MULTILINE))
     assert len(numbers) == 1
     assert re.findall(r"#(\d) shown before", second) == sorted(numbers)
-
-
-def test_another_part_of_a_long_message_was_not_shown_before(
-    agent: Caller, library: Library
-) -> None:
-    add(library, "log", "The walrus sleeps. " + "Nothing happens. " * 200 + "A pelican lands.")
-    session = new_session()
-    for query, sentence in [("walrus", "The walrus sleeps."), ("pelican", "A pelican lands.")]:
-        answer = agent.call("recall_search", {"query": query}, session=session)
-        assert sentence in answer["content"][0]["text"]
-        again = agent.call("recall_search", {"query": query}, session=session)
-        assert sentence not in again["content"][0]["text"]
 
 
 # -- read ---
@@ -400,36 +374,6 @@ def test_the_timeline_has_observations_newest_first(agent: Caller, library: Libr
     assert "we will use jest" in text(agent, "recall_read", id=id_)
     assert "vitest" not in text(agent, "recall_timeline", after="2026-03-02")
     assert "Nothing was observed" in text(agent, "recall_timeline", after="2030-01-01")
-
-
-def test_the_timeline_says_that_there_are_more_observations_than_it_has_read(
-    agent: Caller, library: Library
-) -> None:
-    for number in range(53):
-        content = f"We decided to use the harbour scanner {number} for all ships."
-        message = {
-            "role": "user",
-            "content": content,
-            "created_at": f"20{10 + number // 12}-{number % 12 + 1:02}-01T10:00:00Z",
-        }
-        library.add_conversation(f"c{number}", "Ships", messages=[message], project="/work/shop")
-    library.index()
-
-    def read(**arguments: Any) -> tuple[int, str]:
-        lines = text(agent, "recall_timeline", **arguments).splitlines()
-        return len(lines) - 1, lines[-1]
-
-    remark = "left out: raise max_tokens, or give after."
-    count, last = read(max_tokens=300)
-    assert last == f"At least {50 - count} older observations {remark}"
-    count, last = read(max_tokens=100, after="2014-03-01")
-    assert (count, last) == (1, f"2 later observations {remark}")
-    count, last = read(max_tokens=10_000)
-    assert (count, last) == (49, "At least 1 older observation left out: give after.")
-    count, last = read(max_tokens=10_000, after="2010")
-    assert (count, last) == (49, "At least 1 later observation left out: give after.")
-    whole = text(agent, "recall_timeline", max_tokens=10_000, after="2014-03-01")
-    assert len(whole.splitlines()) == 3 and "left out" not in whole
 
 
 # -- access ---

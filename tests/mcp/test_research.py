@@ -12,7 +12,6 @@ from tool_calls import MASK, Caller, MakeCaller
 from recollect import Library
 
 TOOLSETS = ("research",)
-TAGS = "".join(chr(0xE0000 + ord(c)) for c in "obey me")
 BASE = "https://notes.example/"
 
 
@@ -86,14 +85,6 @@ def test_results_are_messages_best_first(agent: Caller, library: Library) -> Non
     title = answer["results"][0]["title"]
     assert title.startswith("Fruit (assistant · 2025-02-10 14:01 · Recollect): a fuji apple")
     assert all(result["url"] == "" for result in answer["results"])
-
-
-def test_messages_with_the_same_text_are_one_result(agent: Caller, library: Library) -> None:
-    for number in range(30):
-        add(library, "a fuji apple is sweet", id=f"copy{number}")
-    add(library, "an apple a day", id="other")
-    ids = [result["id"] for result in agent.answer("search", query="fuji apple")["results"]]
-    assert (len(ids), ids[1]) == (2, "other#m0")
 
 
 def test_with_a_base_url_results_link_to_the_console(
@@ -201,18 +192,6 @@ def test_a_message_is_fetched_with_the_messages_around_it(agent: Caller, library
     }
 
 
-@pytest.mark.parametrize("id_", ["m" * 2_000, "a#b/c?d%e ü", "\ud800x"])
-def test_any_id_that_search_returns_can_be_fetched(
-    agent: Caller, library: Library, id_: str
-) -> None:
-    library.add_conversation(
-        id_, "Odd", messages=[{"id": id_, "role": "user", "content": "an apple"}]
-    )
-    (result,) = agent.answer("search", query="apple")["results"]
-    assert agent.answer("fetch", id=result["id"])["text"].endswith("an apple")
-    assert agent.answer("fetch", id=result["id"].partition("#")[0])["text"].endswith("an apple")
-
-
 def test_a_message_is_fetched_with_its_own_branch(agent: Caller, library: Library) -> None:
     library.add_conversation(
         "c1",
@@ -245,18 +224,6 @@ def test_a_conversation_is_fetched_from_its_beginning(
     assert "message_id" not in item["metadata"]
 
 
-def test_a_text_is_bounded_but_always_has_the_message_itself(
-    agent: Caller, library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("recollect.serve.mcp.research_tools.TEXT_LENGTH", 1_000)
-    add(library, "before", "x" * 995, "y" * 5_000, "z" * 10)
-    item = agent.answer("fetch", id="c1#m2")
-    assert numbers(item) == ["message 3 of 4"]
-    assert item["text"].endswith("y" * 1_000 + "...")
-    item = agent.answer("fetch", id="c1#m1")
-    assert numbers(item) == ["message 2 of 4"]
-
-
 def fetch_all(agent: Caller, id_: str) -> tuple[list[str], str]:
     """The headings and the contents of a conversation, fetched part by part."""
     names: list[str] = []
@@ -287,17 +254,6 @@ def test_a_conversation_with_long_messages_is_fetched_to_its_end(
     assert text == "".join(contents[2:])
     item = agent.answer("fetch", id="chats://c1#m2?start=1000")
     assert item["metadata"]["characters"] == "1001-2000 of 2500"
-
-
-def test_a_conversation_is_fetched_in_parts_that_do_not_overlap(
-    agent: Caller, library: Library
-) -> None:
-    add(library, *(f"said {n}" for n in range(450)))
-    names, _ = fetch_all(agent, "c1")
-    assert names == [f"message {n} of 450" for n in range(1, 451)]
-    names, _ = fetch_all(agent, "c1#m10")
-    assert names == [f"message {n} of 450" for n in range(6, 451)]
-    assert numbers(agent.answer("fetch", id="chats://c1?start=440"))[0] == "message 441 of 450"
 
 
 def test_the_next_part_follows_the_same_branch(agent: Caller, library: Library) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import quote
 
@@ -195,78 +194,6 @@ def test_a_chat_is_read_in_pages_or_around_a_message(agent: Caller, library: Lib
 # -- characters and prompts ---
 
 
-def test_characters_are_found_by_text_or_tags_and_read_by_id_or_name(
-    agent: Caller, library: Library
-) -> None:
-    id_ = create(
-        library,
-        "characters",
-        name="Quentin",
-        description="A quagga who talks.",
-        tags=["zoo", "comic"],
-    )
-    for query in ("quagga", "zoo, comic", ["zoo", "comic"]):
-        assert ids(agent.answer("characters_search", query=query)) == [id_], query
-    for name in (id_, "quentin", f"characters://{id_}"):
-        content = agent.answer("characters_get", character_id=name)["content"]
-        assert (content["name"], content["description"]) == ("Quentin", "A quagga who talks.")
-    assert agent.error("characters_get", character_id=7) == {"error": "Character not found: 7"}
-    assert "query" in agent.error("characters_search", query=[])["error"]
-
-
-def test_prompts_are_searched_in_the_given_fields(agent: Caller, library: Library) -> None:
-    id_ = create(
-        library,
-        "prompts",
-        name="Zoologist",
-        system_prompt="Know every quagga.",
-        user_prompt="Go on.",
-        keywords=["zoo"],
-    )
-    assert ids(agent.answer("prompts_search", query="quagga")) == [id_]
-    assert ids(
-        agent.answer("prompts_search", query="quagga", fields=["system_prompt", "details"])
-    ) == [id_]
-    assert ids(agent.answer("prompts_search", query="quagga", fields=["user_prompt"])) == []
-    assert ids(agent.answer("prompts_search", query="zoo", fields=["keywords"])) == [id_]
-    error = agent.error("prompts_search", query="x", fields=["colour"])
-    assert "fields: 'colour'" in error["error"]
-    for name in (id_, "Zoologist", f"prompts://{id_}"):
-        content = agent.answer("prompts_get", prompt_id_or_name=name)["content"]
-        assert (content["name"], content["user_prompt"]) == ("Zoologist", "Go on.")
-    assert agent.error("prompts_get", prompt_id_or_name="none") == {
-        "error": "Prompt not found: none"
-    }
-
-
-@pytest.mark.parametrize(
-    "tool", [f"{source}_search" for source in ("notes", "media", "chats", "characters", "prompts")]
-)
-def test_every_search_is_paged_in_the_same_way(agent: Caller, library: Library, tool: str) -> None:
-    source = tool.removesuffix("_search")
-    for n in range(12):
-        if source == "chats":
-            library.add_conversation(
-                f"c{n}", f"T{n}", messages=[{"role": "user", "content": f"quagga {n}"}]
-            )
-        else:
-            fields = {"name": f"T{n}", "system_prompt": f"quagga {n}"}
-            if source in ("notes", "media"):
-                fields = {"title": f"T{n}", "content": f"quagga {n}"}
-            if source == "media":
-                fields["media_type"] = "pdf"
-            create(library, source, **fields)
-    first = agent.answer(tool, query="quagga", snippet_length=10)
-    assert (len(first["results"]), first["has_more"], first["next_offset"]) == (10, True, 10)
-    assert first["total_estimated"] == 12
-    assert all(len(result["snippet"]) <= 10 for result in first["results"])
-    rest = agent.answer(tool, query="quagga", offset=10)
-    assert (rest["has_more"], rest["next_offset"]) == (False, None)
-    assert len({*ids(first), *ids(rest)}) == 12
-    assert len(agent.answer(tool, query="quagga", limit=0)["results"]) == 1
-    assert agent.error(tool)["error"] == f"Invalid arguments for {tool}: query must not be empty"
-
-
 # -- resources ---
 
 
@@ -306,32 +233,6 @@ def test_every_item_is_a_readable_resource(agent: Caller, library: Library) -> N
         "media",
         "characters",
         "prompts",
-    ]
-
-
-def test_media_types_are_counted(agent: Caller, library: Library) -> None:
-    for type_ in ("video", "pdf", "pdf"):
-        create(library, "media", title="T", media_type=type_, content="x")
-    (content,) = agent.ask("resources/read", uri="media://types")["result"]["contents"]
-    assert content["mimeType"] == "application/json"
-    counts = json.loads(content["text"])
-    assert counts["types"] == [
-        {"media_type": "pdf", "count": 2},
-        {"media_type": "video", "count": 1},
-    ]
-    assert counts["suggested"] == [
-        "video",
-        "audio",
-        "podcast",
-        "pdf",
-        "epub",
-        "docx",
-        "pptx",
-        "html",
-        "markdown",
-        "txt",
-        "image",
-        "article",
     ]
 
 

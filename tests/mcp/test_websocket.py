@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from people import MAX_MESSAGE_BYTES, World, listening, set_limits
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -103,19 +102,6 @@ def test_a_client_lists_and_calls_the_tools(web_on_each_store: Web, version: str
     assert "the walrus was Paul" in text_of(search)
 
 
-def test_profiles_have_their_own_addresses(ann: HttpUser) -> None:
-    with connect_as(ann, "/mcp/research/ws") as client:
-        names = [tool["name"] for tool in client.ask(message("tools/list"))["result"]["tools"]]
-        assert {"search", "fetch", "knowledge_search", "notes_get"} <= set(names)
-    assert rejection_status(ann, "/mcp/unknown/ws") == 404
-
-
-def test_the_subprotocol_is_optional(ann: HttpUser) -> None:
-    with connect_as(ann, subprotocols=None) as client:
-        assert client.connection.subprotocol is None
-        assert client.ask(message("ping"))["result"] == {}
-
-
 def test_errors_are_json_rpc_errors(ann: HttpUser) -> None:
     with connect_as(ann) as client:
         assert client.ask("{")["error"]["code"] == -32700
@@ -139,16 +125,6 @@ def test_progress_is_reported_and_answers_come_in_any_order(ann: HttpUser, probe
         assert error["message"] == "Invalid request: this 'id' is in use"
         probe.release.set()
         assert client.receive()["id"] == "long"
-
-
-def test_a_call_can_be_cancelled(ann: HttpUser, probe: Probe) -> None:
-    probe.hold()
-    with connect_as(ann) as client:
-        client.send(call(request_id=7))
-        assert probe.started.acquire(timeout=TIMEOUT)
-        client.send(notification("notifications/cancelled", requestId=7))
-        assert probe.saw_cancellation.wait(TIMEOUT)
-        assert client.ask(message("ping", 8))["id"] == 8, "a cancelled call is not answered"
 
 
 def test_a_disconnect_cancels_running_calls(ann: HttpUser, probe: Probe) -> None:
@@ -248,40 +224,6 @@ def test_wrong_keys_are_rejected_before_the_connection_is_accepted(web: Web, ann
     ):
         pass
     assert error.value.response.status_code == 401, "a key in the URL is ignored"
-
-
-@pytest.mark.parametrize(
-    "origin",
-    ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", ""],
-)
-def test_other_origins_are_rejected(ann: HttpUser, origin: str) -> None:
-    assert rejection_status(ann, headers={"Origin": origin}) == 403
-
-
-def test_our_own_origin_is_accepted(ann: HttpUser) -> None:
-    with connect_as(ann, origin=ann.address) as client:
-        assert client.ask(message("ping"))["result"] == {}
-
-
-def test_a_cookie_needs_our_origin(ann: HttpUser) -> None:
-    address = ann.address.replace("http", "ws") + "/mcp/ws"
-    login = httpx.post(f"{ann.address}/login", data={"key": ann.key})
-    cookie = {"Cookie": f"recollect_session={login.cookies['recollect_session']}"}
-    with pytest.raises(InvalidStatus) as error, connect(address, additional_headers=cookie):
-        pass
-    assert error.value.response.status_code == 403
-    with connect(address, additional_headers=cookie, origin=ann.address):  # type: ignore[arg-type]
-        pass
-
-
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil", "localhost:1", "[::1]"])
-def test_an_unknown_host_is_rejected(ann: HttpUser, host: str) -> None:
-    assert b" 421 " in handshake(ann, f"Host: {host}")
-
-
-@pytest.mark.parametrize("path", ["/", "/api/events", "/healthz", "/mcp", "/mcp/ws/x"])
-def test_other_paths_accept_no_websockets(ann: HttpUser, path: str) -> None:
-    assert b" 403 " in handshake(ann, path=path) or b" 404 " in handshake(ann, path=path)
 
 
 def handshake(who: HttpUser, *headers: str, path: str = "/mcp/ws") -> bytes:
@@ -404,11 +346,6 @@ def test_only_text_frames_are_accepted(ann: HttpUser) -> None:
         assert client.close_code() == 1003
 
 
-def test_compression_is_not_negotiated(ann: HttpUser) -> None:
-    with connect_as(ann, compression="deflate") as client:
-        assert not client.connection.protocol.extensions
-
-
 def frame(opcode: Opcode, data: bytes, fin: bool = True) -> bytes:
     return Frame(opcode, data, fin).serialize(mask=True)
 
@@ -424,15 +361,6 @@ def test_a_message_in_endless_fragments_closes_the_connection(
         )
         with suppress(ConnectionResetError):
             assert connection.recv(65_536) == b""
-
-
-def test_messages_count_against_the_users_rate_limit(
-    web: Web, ann: HttpUser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with connect_as(ann) as client:
-        monkeypatch.setattr(web.world.service.limiter, "take", lambda *_: 7)
-        error = client.ask(message("ping"))["error"]
-        assert (error["code"], error["data"]) == (-32000, {"retryAfter": 7})
 
 
 def test_many_frames_at_once_are_all_answered(ann: HttpUser) -> None:

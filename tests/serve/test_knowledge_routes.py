@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import unquote
 
@@ -110,15 +109,6 @@ def test_every_source_can_be_searched_alone(
     assert results[0]["uri"].startswith(f"{source}://")
 
 
-def test_pages_are_consecutive(client: TestClient, garden: dict[str, str]) -> None:
-    uris, offset = [], 0
-    while offset is not None:
-        page = get(client, "/search", query="tomatoes", limit=2, offset=offset)
-        uris += [r["uri"] for r in page["results"]]
-        offset = page["next_offset"]
-    assert len(uris) == len(set(uris)) == 5
-
-
 def test_filters_restrict_only_their_own_source(client: TestClient, garden: dict[str, str]) -> None:
     create(client, "notes", title="Other", content="More tomatoes.")
     create(
@@ -180,53 +170,6 @@ def test_filters_of_sources_that_are_not_searched_are_rejected(client: TestClien
     )
 
 
-def test_results_can_be_ordered_by_date(client: TestClient) -> None:
-    for year in (2021, 2023, 2022):
-        create(client, "media", title=str(year), content="Tomatoes.", created_at=f"{year}-05-01")
-    ordered = get(client, "/media/search", query="tomatoes", order_by="recent")["results"]
-    modified = [r["last_modified"] for r in ordered]
-    assert modified == sorted(modified, reverse=True)
-
-
-def test_snippets_have_the_requested_length(client: TestClient) -> None:
-    create(client, "notes", title="Long", content="word " * 300 + "tomatoes " + "word " * 300)
-    for parameters, max_length in (
-        ({"snippet_length": 50}, 50),
-        ({"snippet_length": 10_000}, 1_000),
-        ({}, 300),
-    ):
-        (result,) = get(client, "/notes/search", query="tomatoes", **parameters)["results"]
-        assert len(result["snippet"]) <= max_length
-        assert "tomatoes" in result["snippet"]
-
-
-def test_a_correction_can_be_turned_off(client: TestClient, garden: dict[str, str]) -> None:
-    page = get(client, "/search", query="tomatoez")
-    assert (page["corrections"], len(page["results"])) == ({"tomatoez": "tomatoes"}, 5)
-    body = {"query": "tomatoez", "correct": False}
-    for as_typed in (
-        get(client, "/search", query="tomatoez", correct=False),
-        get(client, "/notes/search", query="tomatoez", correct=False),
-        get(client, "/search", query='"tomatoez"'),
-        request_json(client, "POST", "/search", json=body),
-    ):
-        assert ("corrections" in as_typed, as_typed["results"]) == (False, [])
-
-
-def test_the_reranker_can_be_requested(client: TestClient, garden: dict[str, str]) -> None:
-    query = "when do I water the tomatoes"
-    plain = get(client, "/search", query=query, rerank=False)
-    reranked = get(client, "/search", query=query, rerank=True)
-    assert scores(plain) != scores(reranked)
-    body = {"query": query, "rerank": True}
-    with_body = request_json(client, "POST", "/search", json=body)
-    assert scores(with_body) == pytest.approx(scores(reranked), abs=1e-4)
-
-
-def scores(page: Any) -> list[float]:
-    return [result["score"] for result in page["results"]]
-
-
 # -- reading -----------------------------------------------------------------------
 
 
@@ -244,13 +187,6 @@ def test_get_returns_the_complete_document_by_default(
         == "Plan the tomatoes."
     )
     assert get(client, "/chats/talk")["content"].splitlines()[1] == "Bot: Every second day."
-
-
-def test_prompts_and_characters_can_be_read_by_name(
-    client: TestClient, garden: dict[str, str]
-) -> None:
-    assert get(client, "/prompts/planner")["meta"]["id"] == garden["prompts"]
-    assert get(client, "/characters/Rosa")["meta"]["id"] == garden["characters"]
 
 
 def test_the_location_of_a_result_can_be_read(client: TestClient) -> None:
@@ -281,58 +217,6 @@ def test_the_location_of_a_result_can_be_read(client: TestClient) -> None:
     ]
     assert "tomatoes" in snippet
     assert len(snippet) <= 40
-
-
-def test_a_budget_covers_the_whole_response(client: TestClient) -> None:
-    note = create(client, "notes", title="Long", content='A "line" of text.\n' * 900)["id"]
-    path = f"/api/knowledge/notes/{note}"
-    for mode in ("chunk", "chunk_with_siblings", "full", "snippet"):
-        for budget in (200, 500, 2_000):
-            response = client.get(path, params={"mode": mode, "max_tokens": budget})
-            assert len(response.text) <= 4 * budget
-            assert "of text" in response.json()["content"]
-        response = client.get(path, params={"mode": mode, "max_tokens": 20})
-        assert 0 < len(response.json()["content"]) <= 80
-    body = {"source": "notes", "id": note, "retrieval": {"mode": "auto", "max_tokens": 300}}
-    assert len(client.post("/api/knowledge/get", json=body).text) <= 1_200
-
-
-def test_a_long_text_is_returned_in_pages(client: TestClient) -> None:
-    text = "".join(f"Line {n} of a long text.\n" for n in range(6_000))
-    note = create(client, "notes", title="Long", content=text)["id"]
-    parts, offset = [], 0
-    while offset is not None:
-        part = get(client, f"/notes/{note}", offset=offset)
-        parts.append(part["content"])
-        offset = part["page"]["next_offset"]
-    assert len(parts) > 1
-    assert "".join(parts) == text
-
-
-def test_a_location_may_be_a_time_in_a_recording(
-    client: TestClient, garden: dict[str, str]
-) -> None:
-    (result,) = get(client, "/media/search", query="noon")["results"]
-    assert result["loc"]["seconds"] == 4.5
-    assert "noon" in get(client, f"/media/{garden['media']}", mode="chunk", seconds=5)["content"]
-
-
-def test_a_transcript_is_available_in_every_format(
-    client: TestClient, garden: dict[str, str]
-) -> None:
-    path = f"/media/{garden['media']}/transcript"
-    assert get(client, path) == {"content": "Water the tomatoes early.\nNever at noon."}
-    assert "00:00:04" in get(client, path, include_timestamps=True)["content"]
-    assert get(client, path, format="srt") == {"content": SRT}
-    assert get(client, path, format="vtt")["content"].startswith("WEBVTT")
-    assert (
-        get(client, path, format="json", include_timestamps=True)["content"]["segments"][1]["start"]
-        == 4.5
-    )
-    text = create(client, "media", title="Paper", content="No times.")["id"]
-    assert get(client, f"/media/{text}/transcript") == {"content": "No times."}
-    assert "no times" in get(client, f"/media/{text}/transcript", 400, format="srt")["detail"]
-    get(client, f"/media/{text}/transcript", 400, format="mp3")
 
 
 def test_a_conversation_is_exported_also_without_messages(
@@ -411,17 +295,6 @@ def test_lists_have_totals_and_filters(client: TestClient, garden: dict[str, str
     get(client, "/elsewhere", 400)
 
 
-def test_media_types_are_counted(client: TestClient, garden: dict[str, str]) -> None:
-    create(client, "media", title="B", content="b", media_type="video")
-    create(client, "media", title="C", content="c", media_type="zine")
-    body = get(client, "/media-types")
-    assert body["types"] == [
-        {"media_type": "video", "count": 2},
-        {"media_type": "zine", "count": 1},
-    ]
-    assert {"video", "podcast", "pdf", "article"} <= set(body["suggested"])
-
-
 # -- writing -----------------------------------------------------------------------
 
 
@@ -429,23 +302,6 @@ def test_a_new_document_is_searchable_at_once(client: TestClient) -> None:
     note = create(client, "notes", content="# Compost\n\nTurn it in April.", keywords=["garden"])
     assert (note["title"], note["version"], note["tags"]) == ("Compost", 1, ["garden"])
     assert [r["id"] for r in get(client, "/search", query="compost")["results"]] == [note["id"]]
-
-
-def test_a_character_card_may_be_complete_or_only_its_data(client: TestClient) -> None:
-    data = {
-        "name": "Ivo",
-        "description": "A heron.",
-        "first_mes": "Hello.",
-        "extensions": {"depth": 4},
-        "tags": ["bird"],
-    }
-    for card in (data, {"spec": "chara_card_v2", "spec_version": "2.0", "data": data}):
-        ivo = create(client, "characters", card=card)
-        assert (ivo["title"], ivo["tags"]) == ("Ivo", ["bird"])
-        assert get(client, f"/characters/{ivo['id']}")["content"]["first_message"] == "Hello."
-        exported = client.get(f"{ADDRESS}/characters/{ivo['id']}/export").json()["data"]
-        assert exported["extensions"] == {"depth": 4}
-        request_json(client, "DELETE", f"/characters/{ivo['id']}")
 
 
 def test_an_update_changes_only_the_fields_in_the_request(
@@ -570,72 +426,6 @@ def test_deleting_without_undo_does_not_return_the_document(
     }
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"start": {"a": 1}, "end": []},
-        {"cues": [1, 2]},
-        {"page": {"x": 1}},
-        *(
-            pytest.param(metadata, marks=pytest.mark.full)
-            for metadata in (
-                {"start": "x"},
-                {"start": -5},
-                {"cues": "x"},
-                {"cues": [["a", "b", "c"]]},
-                {"cues": [[0, 1, 2], [500, 3, 4]]},
-                {"cues": [[0, None, 2]]},
-            )
-        ),
-    ],
-)
-@pytest.mark.parametrize(
-    "sources",
-    [
-        [("media", "media")],
-        pytest.param(
-            [("notes", "note"), ("characters", "character"), ("prompts", "prompt")],
-            marks=pytest.mark.full,
-        ),
-    ],
-    ids=["media", "others"],
-)
-def test_invalid_locations_in_metadata_are_harmless(
-    client: TestClient, metadata: dict[str, Any], sources: list[tuple[str, str]]
-) -> None:
-    for source, kind in sources:
-        messages = [
-            {
-                "id": "1",
-                "role": "name",
-                "content": "a zebra",
-                "metadata": metadata,
-                "attachments": [{"media_type": "image/png", "data": "x"}],
-            }
-        ]
-        document = {
-            "id": source,
-            "kind": kind,
-            "messages": messages,
-            "metadata": {"card": "x", "tags": 7},
-        }
-        request_json(client, "POST", "/restore", 201, json=document)
-        get(client, f"/{source}/search", query="zebra")
-        for query in (
-            {},
-            {"mode": "chunk", "query": "zebra"},
-            {"mode": "chunk", "seconds": 1},
-            {"mode": "chunk", "approx_offset": 1},
-            {"mode": "chunk", "chunk_size_tokens": 20},
-        ):
-            assert "zebra" in json.dumps(get(client, f"/{source}/{source}", **query)["content"])
-        for format in ("md", "txt", "json", "png", "srt"):
-            answer = client.get(f"{ADDRESS}/{source}/{source}/export", params={"format": format})
-            assert answer.status_code in (200, 400)
-        name = "title" if source in ("notes", "media") else "name"
-        request_json(client, "PATCH", f"/{source}/{source}", json={name: "New"})
-
-
 # -- exporting -----------------------------------------------------------------------
 
 
@@ -674,22 +464,6 @@ def test_an_exported_file_has_a_safe_name(client: TestClient) -> None:
     name = unquote(answer.headers["content-disposition"].partition("''")[2])
     assert name.endswith("é.md")
     assert not set(name) & set('/\\"\r\n:')
-
-
-def test_text_with_lone_surrogates_can_be_exported(client: TestClient) -> None:
-    document = {
-        "id": "x",
-        "kind": "note",
-        "title": "A \ud800 b",
-        "messages": [{"id": "1", "content": "c \ud800 d"}],
-    }
-    body = json.dumps(document).encode()
-    request_json(
-        client, "POST", "/restore", 201, content=body, headers={"content-type": "application/json"}
-    )
-    for format in ("md", "txt", "json"):
-        assert client.get(f"{ADDRESS}/notes/x/export", params={"format": format}).status_code == 200
-    assert get(client, "/notes/x")["content"] == "c \ud800 d"
 
 
 def test_unsupported_export_formats_are_rejected(

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from recollect import Library, open
 from recollect.errors import StoreUnavailable
 from recollect.serve.http.libraries import Libraries
-from recollect.settings import place as library_place
 
 
 class FakeOpener:
@@ -103,28 +101,3 @@ def test_closing_the_pool_closes_borrowed_libraries_when_they_return(
             pass
     wait_for_closers(pool)
     assert (opener.closed, len(pool)) == (["ann", "ben"], 0)
-
-
-def test_concurrent_users_have_their_own_libraries(place: str, user: str) -> None:
-    pool = Libraries(
-        library_place(place), 4, lambda where, name: open(where, name, background=False)
-    )
-    names = [f"{user}-{n}" for n in range(8)]
-
-    def work(turn: int) -> None:
-        name = names[turn % len(names)]
-        with pool.borrow(name) as library:
-            library.add_conversation(
-                f"{name} {turn}", messages=[{"role": "user", "content": f"of {name}"}]
-            )
-
-    with ThreadPoolExecutor(8) as threads:
-        for future in [threads.submit(work, turn) for turn in range(48)]:
-            future.result()
-    for name in names:
-        with pool.borrow(name) as library:
-            assert isinstance(library, Library)
-            summaries, total = library.conversation_page()
-            assert total == 6
-            assert {summary.source_id.rsplit(" ", 1)[0] for summary in summaries} == {name}
-    pool.close()

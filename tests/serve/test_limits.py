@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from recollect.serve.http import assets
-from recollect.serve.http.limits import ANONYMOUS, CHAT, READ, STATIC, Buckets, Limiter
+from recollect.serve.http.limits import ANONYMOUS, STATIC, Limiter
 from recollect.serve.http.service import Service, ServiceConfig
 from recollect.serve.identity.auth import FAILURES_PER_MINUTE
 
@@ -21,37 +21,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def test_a_bucket_empties_and_fills_again() -> None:
-    clock = Clock()
-    buckets = Buckets(3, clock)
-    assert [buckets.take("ann") for _ in range(4)] == [0, 0, 0, 20.0]
-    assert buckets.take("ben") == 0
-    clock.now += 10
-    assert buckets.take("ann") == pytest.approx(10)
-    clock.now += 10
-    assert (buckets.take("ann"), buckets.take("ann")) == (0, 20.0)
-    clock.now += 3600
-    assert [buckets.take("ann") for _ in range(4)] == [0, 0, 0, 20.0]
-    clock.now -= 500
-    assert buckets.take("ann") == pytest.approx(20.0), "a clock that goes back changes nothing"
-
-
-def test_groups_have_separate_limits_and_chats_a_lower_one() -> None:
-    limiter = Limiter(100, Clock())
-    assert all(limiter.take("ann", "read") == 0 for _ in range(100))
-    assert limiter.take("ann", "read") == 1
-    assert limiter.take("ann", "write") == limiter.take("ann", "search") == 0
-    assert limiter.take("ben", "read") == 0
-    for group in ("chat", "import"):
-        assert [limiter.take("ann", group) for _ in range(61)] == [0] * 60 + [1]
-
-
-def test_a_rate_of_zero_disables_the_limits() -> None:
-    limiter = Limiter(0, Clock())
-    assert not any(limiter.take("ann", group) for group in (READ, CHAT) for _ in range(10_000))
-    assert len(limiter) == 0
 
 
 # -- over HTTP ---

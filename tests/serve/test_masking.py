@@ -5,16 +5,12 @@ With RECOLLECT_HUMAN_ONLY=hide, agents do not find such messages at all.
 
 from __future__ import annotations
 
-import json
-import uuid
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from people import World, percent_encode
 from starlette.testclient import TestClient
-
-from recollect import Passage
 
 MASK = "[human-only content hidden]"
 SECRET = "quaggasecret"  # only in human-only messages
@@ -196,27 +192,6 @@ def test_no_route_reveals_the_secret_to_an_agent(world: World, scene: Scene) -> 
     assert revealed >= 10  # routes on which a person sees it
 
 
-@pytest.mark.full
-def test_no_route_reveals_a_message_that_was_stored_before_its_mark_was_known(
-    world: World, user: str, scene: Scene
-) -> None:
-    """Older versions stored such messages as visible to everybody."""
-    with world.service.libraries.borrow(user) as library:
-        hidden = Passage("old", "user", f"{PUBLIC} {SECRET}", metadata={"human_only": True})
-        library.add_messages(scene.conversation, [hidden])
-        library.add_messages(scene.thread, [hidden])
-        library.index()
-    test_no_route_reveals_the_secret_to_an_agent(world, scene)
-    hits = scene.agent.get("/api/v1/search", params={"q": SECRET}).json()["hits"]
-    assert {hit["snippet"] for hit in hits} == {MASK}
-    messages = scene.agent.get(f"/api/threads/{scene.thread}/messages").json()["messages"]
-    assert [m["human_only"] for m in messages] == [True, False, True]
-    parameters = {"conversation": scene.conversation, "message": "old"}
-    assert scene.agent.get("/api/v1/related", params=parameters).status_code == 403
-    page = scene.agent.get(f"/?q={PUBLIC}", headers={"accept": "text/html"})
-    assert MASK in page.text and SECRET not in page.text
-
-
 @pytest.fixture
 def hide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", "hide")
@@ -313,84 +288,3 @@ def test_no_console_page_reveals_the_secret_to_an_agent(scene: Scene, path: str)
     page = scene.agent.get(concrete_path, headers={"accept": "text/html"})
     assert page.status_code == 200
     assert SECRET not in page.text
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"visibility": "human_only"},
-        {"visibility": " HUMAN_ONLY "},
-        {"audience": "Human"},
-        {"audience": "human", "x": 1},
-        {"audience": ["human"]},
-        {"Audience": ["Human", "humans"]},
-        {"audience": "human-only"},
-        {"visibility": ["human_only"]},
-        {"visibility": "human-only"},
-        {"human_only": True},
-        {"human-only": True},
-        {"Human Only": "yes"},
-        {"humanOnly": 1},
-        {"HUMAN_ONLY": "true"},
-        {"human_only": "for the managers"},
-    ],
-)
-def test_metadata_can_mark_a_message_as_human_only(
-    world: World, user: str, metadata: dict[str, Any]
-) -> None:
-    assert MASK in read_by_agent(world, user, metadata)
-
-
-def read_by_agent(world: World, user: str, metadata: dict[str, Any]) -> str:
-    message = {"id": "m", "role": "user", "content": SECRET, "metadata": metadata}
-    conversation = {"id": f"c-{uuid.uuid4()}", "messages": [message]}
-    assert world.client(user).post("/conversations", json=conversation).is_success
-    return world.client(user, agent=True).get(f"/conversations/{conversation['id']}").text
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {},
-        {"visibility": "all"},
-        {"audience": None},
-        {"audience": []},
-        {"audience": ["human", "agent"]},
-        {"audience": {"human": True}},
-        {"audience": "human resources"},
-        {"human_only": False},
-        {"human_only": None},
-        {"human-only": "false"},
-        {"humanOnly": 0},
-        {"note": {"human_only": True}},
-    ],
-)
-def test_other_metadata_does_not_mark_a_message_as_human_only(
-    world: World, user: str, metadata: dict[str, Any]
-) -> None:
-    assert SECRET in read_by_agent(world, user, metadata)
-
-
-def test_restored_human_only_messages_are_masked_as_well(world: World, user: str) -> None:
-    person, agent = world.client(user), world.client(user, agent=True)
-    message = {
-        "id": "m",
-        "role": "user",
-        "content": SECRET,
-        "visibility": "human_only",
-        "metadata": {"note": SECRET},
-    }
-    export = {"id": f"i-{uuid.uuid4()}", "messages": [message]}
-    answer = person.post(
-        "/conversations/restore",
-        content=json.dumps(export),
-        headers={"content-type": "application/json"},
-    )
-    assert answer.status_code == 201
-    for path in (
-        f"/conversations/{export['id']}",
-        f"/api/threads/{export['id']}/messages",
-        f"/api/search?q={SECRET}",
-    ):
-        assert SECRET in person.get(path).text
-        assert SECRET not in agent.get(path).text.replace(f'"query":"{SECRET}"', "")

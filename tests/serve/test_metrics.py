@@ -66,20 +66,6 @@ def test_readiness_depends_on_the_store_and_the_shutdown(
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_requests_fail_while_the_keys_cannot_be_read(
-    client: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        service.keys,
-        "has_any",
-        lambda: (_ for _ in ()).throw(StoreUnavailable(f"{CANARY} is down")),
-    )
-    answer = client.get("/openapi.json")
-    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
-    assert CANARY not in answer.text
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_requests_are_counted_by_route_template(
     app: FastAPI, client: TestClient, service: Service, metric: Any
 ) -> None:
@@ -121,17 +107,6 @@ def test_metrics_need_the_scope_admin(client: TestClient, key: MakeKey, user: st
     assert client.get("/metrics").status_code == 401
     assert client.get("/metrics", headers=plain).status_code == 403
     assert "recollect_requests_total" in client.get("/metrics", headers=admin).text
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_each_service_has_its_own_metrics(
-    client: TestClient, service: Service, tmp_path: Any
-) -> None:
-    other = Service(tmp_path / "other")
-    client.get("/healthz")
-    assert "/healthz" in service.metrics.text().decode()
-    assert "/healthz" not in other.metrics.text().decode()
-    other.close()
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import socket
@@ -223,22 +222,6 @@ def test_response_headers_are_passed_on_except_those_of_connections_and_sites(
     assert headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize(
-    "accepted, requested",
-    [
-        ("gzip, br;q=0.9, zstd", "gzip"),
-        ("br", "identity"),
-        ("deflate;q=0.5, gzip", "deflate;q=0.5, gzip"),
-        ("", "identity"),
-    ],
-)
-def test_only_encodings_that_can_be_recorded_are_requested(
-    http: httpx.Client, upstream: StandIn, accepted: str, requested: str
-) -> None:
-    post_raw(http, HELLO, **{"Accept-Encoding": accepted})
-    assert upstream.requests[0].header("Accept-Encoding") == requested
-
-
 # -- messages are recorded ---------------------------------------------------------
 
 
@@ -423,16 +406,6 @@ def test_a_response_that_breaks_off_is_saved_in_part(
     assert answer.metadata["interrupted"] is True
 
 
-def test_several_choices_are_branches(
-    http: httpx.Client, upstream: StandIn, service: Service
-) -> None:
-    upstream.replies.append(event_stream(events([{"content": "Ada"}, {"content": "Bea"}])))
-    post_raw(http, {**HELLO, "n": 2, "stream": True})
-    document = only(service)
-    assert canonical(document) == ["Hello", "Ada"]
-    assert {p.content for p in document.passages} == {"Hello", "Ada", "Bea"}
-
-
 def test_a_session_in_a_header_or_in_the_metadata_is_one_conversation(
     http: httpx.Client, service: Service, upstream: StandIn
 ) -> None:
@@ -492,45 +465,7 @@ def test_recorded_messages_are_searchable(http: httpx.Client, service: Service) 
     assert body["total"] == 2
 
 
-def test_a_compressed_request_is_recorded(
-    http: httpx.Client, service: Service, upstream: StandIn
-) -> None:
-    body = gzip.compress(json.dumps(HELLO).encode())
-    upstream.replies.append(completion("Hi."))
-    post_raw(http, body, **{"Content-Encoding": "gzip"})
-    assert upstream.requests[0].body == body
-    assert upstream.requests[0].header("Content-Encoding") == "gzip"
-    assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Hi.")]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"{",
-        b"[" * 100_000,
-        *map(full, [b"", b"[]", b'{"messages": 3}', b'{"messages": []}', b"\xff"]),
-    ],
-)
-def test_invalid_requests_are_passed_on_for_the_model_server_to_reject(
-    http: httpx.Client, service: Service, upstream: StandIn, body: bytes
-) -> None:
-    status, _, pieces = post_raw(http, body)
-    assert (status, json.loads(b"".join(pieces))["error"]["message"]) == (400, "This is no chat.")
-    assert upstream.requests[0].body == body and conversations(service) == []
-
-
 # -- failures ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("status", [429, 500, *map(full, [400, 401, 403, 404, 503])])
-def test_an_error_of_the_model_is_passed_on_and_the_question_is_saved(
-    http: httpx.Client, upstream: StandIn, service: Service, status: int
-) -> None:
-    reply = plain({"error": {"message": "No.", "type": "x", "code": None}}, status, Retry_After="7")
-    upstream.replies.append(reply)
-    received, headers, pieces = post_raw(http, HELLO)
-    assert (received, b"".join(pieces), headers["retry-after"]) == (status, reply.body, "7")
-    assert messages_of(only(service)) == [("user", "Hello")]
 
 
 def test_no_response_of_the_model_is_our_error_and_the_question_is_saved(
@@ -542,21 +477,6 @@ def test_no_response_of_the_model_is_our_error_and_the_question_is_saved(
     assert answer.json()["error"]["code"] == "UPSTREAM_ERROR"
     assert messages_of(only(service)) == [("user", "Hello")]
     assert metric(http, "recollect_upstream_failures_total") == 1
-
-
-def test_an_unreachable_model_server_is_our_error(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    monkeypatch.setenv("RECOLLECT_MODEL", f"http://127.0.0.1:{port}/v1")
-    with listening(service) as address:
-        answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
-    assert (answer.status_code, answer.json()["detail"]) == (
-        502,
-        "The model's server could not be reached.",
-    )
-    assert messages_of(only(service)) == [("user", "Hello")]
 
 
 @pytest.mark.parametrize("streams", [True, False])
@@ -601,22 +521,6 @@ def test_an_answer_broken_off_by_the_client_is_saved_in_part(
     assert canonical(only(service)) == ["Hello", "Answer 1 to Hello"]
 
 
-def test_a_client_that_disconnects_early_stops_the_model(
-    address: str, upstream: StandIn, service: Service
-) -> None:
-    reply = completion("Too late.")
-    reply.gates = [threading.Event()]
-    upstream.replies.append(reply)
-    host, port = address.removeprefix("http://").split(":")
-    body = json.dumps(HELLO)
-    with socket.create_connection((host, int(port))) as connection:
-        head = f"POST {CHAT} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.sendall(f"{head}{body}".encode())
-        assert upstream.request_arrived.wait(60)
-    assert upstream.client_disconnected.wait(60)
-    assert messages_of(only(service)) == [("user", "Hello")]
-
-
 def test_the_response_is_unchanged_if_saving_fails(
     http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -628,53 +532,6 @@ def test_the_response_is_unchanged_if_saving_fails(
     upstream.replies.append(reply)
     status, _, pieces = post_raw(http, {**HELLO, "stream": True})
     assert (status, b"".join(pieces)) == (200, reply.body)
-    assert metric(http, "recollect_not_recorded_total") == 2
-
-
-def test_the_response_is_unchanged_if_the_library_cannot_be_opened(
-    http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any) -> None:
-        raise OSError("the disk is on fire")
-
-    monkeypatch.setattr(service.libraries, "borrow", fail)
-    reply = stream("Hello to you")
-    upstream.replies.append(reply)
-    status, headers, pieces = post_raw(http, {**HELLO, "stream": True})
-    assert (status, b"".join(pieces)) == (200, reply.body)
-    assert "x-recollect-conversation" not in headers
-
-
-def test_a_question_that_could_not_be_saved_is_saved_with_the_answer(
-    http: httpx.Client, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = Library.add_messages
-
-    def fail(library: Library, conversation: str, messages: Any) -> int:
-        if not any(m.role == "assistant" for m in messages):
-            raise OSError("the disk is on fire")
-        return record(library, conversation, messages)
-
-    monkeypatch.setattr(Library, "add_messages", fail)
-    post_raw(http, HELLO)
-    assert messages_of(only(service)) == [("user", "Hello"), ("assistant", "Answer 1 to Hello")]
-
-
-def test_the_response_is_unchanged_if_only_the_answer_cannot_be_saved(
-    http: httpx.Client, upstream: StandIn, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = Library.add_messages
-
-    def fail(library: Library, conversation: str, messages: Any) -> int:
-        if any(m.role == "assistant" for m in messages):
-            raise OSError("the disk is on fire")
-        return record(library, conversation, messages)
-
-    monkeypatch.setattr(Library, "add_messages", fail)
-    for reply in (completion("Hi."), stream("Hi.")):
-        upstream.replies.append(reply)
-        assert b"".join(post_raw(http, HELLO)[2]) == reply.body
-    assert messages_of(only(service)) == [("user", "Hello")]
     assert metric(http, "recollect_not_recorded_total") == 2
 
 
@@ -708,21 +565,6 @@ def test_the_error_names_the_setting_if_no_model_is_configured(
     assert answer.status_code == 503
     assert "RECOLLECT_MODEL" in answer.json()["detail"]
     assert answer.json()["error"]["code"] == "UNAVAILABLE"
-
-
-@pytest.mark.parametrize(
-    "setting", ["ftp://x", "https://me:hunter2@example.com/v1", "http://example.com/v1"]
-)
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_an_invalid_setting_is_a_server_error(
-    service: Service, monkeypatch: pytest.MonkeyPatch, setting: str
-) -> None:
-    monkeypatch.setenv("RECOLLECT_MODEL", setting)
-    monkeypatch.setenv("RECOLLECT_MODEL_KEY", OPERATORS_KEY)
-    with listening(service) as address:
-        answer = httpx.post(address + CHAT, json=HELLO, trust_env=False)
-    assert answer.status_code == 503 and "RECOLLECT_MODEL" in answer.text
-    assert "hunter2" not in answer.text and OPERATORS_KEY not in answer.text
 
 
 # -- other routes --------------------------------------------------------
@@ -826,22 +668,6 @@ def test_our_api_key_is_never_sent_to_the_model_server(
         assert request.header("Cookie") is None
 
 
-def test_our_api_key_is_not_passed_on_even_if_we_require_none(
-    http: httpx.Client, upstream: StandIn
-) -> None:
-    post_raw(
-        http,
-        HELLO,
-        Authorization="Bearer rk_0123456789ab_secret",
-        Cookie="recollect_session=rs_x",
-        Referer="http://x/",
-    )
-    request = upstream.requests[0]
-    assert not {"authorization", "cookie", "referer"} & {
-        name.lower() for name, _ in request.headers
-    }
-
-
 def test_no_key_is_stored_or_logged(
     service: Service,
     upstream: StandIn,
@@ -864,22 +690,6 @@ def test_no_key_is_stored_or_logged(
         assert secret not in stored and secret not in logged
     assert "Hello" not in logged
     assert OPERATORS_KEY not in repr(service.upstream)
-
-
-def test_two_users_have_their_own_conversations(
-    service: Service, upstream: StandIn, key: MakeKey, user: str
-) -> None:
-    ann, ben = f"{user}-ann", f"{user}-ben"
-    upstream.replies.extend(completion("Hi.") for _ in range(2))
-    anns, bens = key(user=ann), key(user=ben)
-    history = [user_says("Hello"), {"role": "assistant", "content": "Hi."}, user_says("Mine?")]
-    with listening(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
-        post_raw(http, HELLO, **anns, **{"X-Recollect-Session": "s"})
-        post_raw(http, HELLO, **bens, **{"X-Recollect-Session": "s"})
-        post_raw(http, {**HELLO, "messages": history}, **bens)
-    assert canonical(only(service, ann)) == ["Hello", "Hi."]
-    assert canonical(only(service, ben)) == ["Hello", "Hi.", "Mine?", "Answer 1 to Mine?"]
-    assert only(service, ann).id != only(service, ben).id
 
 
 @pytest.mark.parametrize("scopes, toolsets", [(("read",), None), (("read", "write"), ("bus",))])

@@ -154,7 +154,7 @@ def test_if_a_worker_cannot_start_the_server_stops_with_its_error(place: str) ->
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("number", ["0", "-1", "1000"])
+@pytest.mark.parametrize("number", ["0", "1000"])
 def test_the_number_of_workers_is_limited(
     place: str, number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

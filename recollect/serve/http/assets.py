@@ -25,7 +25,6 @@ _MEDIA_TYPES = {
     ".svg": "image/svg+xml",
     ".webmanifest": "application/manifest+json",
 }
-_COMPRESSED_TYPES = (".css", ".js", ".svg", ".webmanifest")
 _FILES = {
     path.name: path.read_bytes()
     for path in sorted((FOLDER / "static").rglob("*"))
@@ -33,26 +32,14 @@ _FILES = {
 }
 
 
-def source_colours() -> bytes:
-    rules = [
-        f'.source[data-source="{source.name}"]::before {{ background: {source.colour}; }}\n'
-        for source in SOURCES.values()
-        if source.colour
-    ]
-    return "".join(rules).encode()
-
-
-_FILES["sources.css"] = source_colours()
-
-
-def _version() -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for name, data in _FILES.items():
-        digest.update(name.encode() + data)
-    return digest.hexdigest()
-
-
-VERSION = _version()
+_FILES["sources.css"] = "".join(
+    f'.source[data-source="{source.name}"]::before {{ background: {source.colour}; }}\n'
+    for source in SOURCES.values()
+    if source.colour
+).encode()
+VERSION = hashlib.blake2b(
+    b"".join(name.encode() + data for name, data in _FILES.items()), digest_size=8
+).hexdigest()
 
 
 def url(name: str) -> str:
@@ -64,17 +51,13 @@ def serve(request: Request, version: str, name: str) -> Response:
     data = _FILES.get(name)
     if data is None:
         raise NotFound(f"There is no file {name!r}.")
-    tag = f'"{VERSION}"'
-    encoding = {}
-    if accepts_gzip(request) and Path(name).suffix in _COMPRESSED_TYPES:
-        data = compress(name)
-        tag = f'"{VERSION}-gzip"'
-        encoding = {"Content-Encoding": "gzip"}
-    cache_control = "no-cache"
+    headers = {"Cache-Control": "no-cache", "ETag": f'"{VERSION}"', "Vary": "Accept-Encoding"}
     if version == VERSION:
-        cache_control = "public, max-age=31536000, immutable"
-    headers = {"Cache-Control": cache_control, "ETag": tag, "Vary": "Accept-Encoding"} | encoding
-    if request.headers.get("if-none-match") == tag:
+        headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    if accepts_gzip(request):
+        data = compress(name)
+        headers |= {"ETag": f'"{VERSION}-gzip"', "Content-Encoding": "gzip"}
+    if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=304, headers=headers)
     return Response(data, headers=headers, media_type=_MEDIA_TYPES[Path(name).suffix])
 

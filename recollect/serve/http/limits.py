@@ -75,24 +75,24 @@ class Limiter:
     """The rate limits of users by group of routes. A rate of 0 disables them."""
 
     def __init__(self, per_minute: int, clock: Clock = time.monotonic) -> None:
-        rates = dict.fromkeys((READ, SEARCH, WRITE), per_minute)
-        rates[CHAT] = min(per_minute, CHATS_PER_MINUTE)
-        rates[IMPORT] = min(per_minute, IMPORTS_PER_MINUTE)
-        rates[ANONYMOUS] = ANONYMOUS_PER_MINUTE
-        rates[STATIC] = STATIC_PER_MINUTE
-        self._buckets: dict[str, Buckets] = {}
-        if per_minute:
-            self._buckets = {group: Buckets(rate, clock) for group, rate in rates.items()}
+        rates = {
+            READ: per_minute,
+            SEARCH: per_minute,
+            WRITE: per_minute,
+            CHAT: min(per_minute, CHATS_PER_MINUTE),
+            IMPORT: min(per_minute, IMPORTS_PER_MINUTE),
+            ANONYMOUS: ANONYMOUS_PER_MINUTE,
+            STATIC: STATIC_PER_MINUTE,
+        }
+        self._buckets = {group: Buckets(rate, clock) for group, rate in rates.items()}
+        self._is_off = per_minute == 0
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets.values()))
 
     def take(self, key: Hashable, group: str) -> int:
         """Count a request. Returns 0 if it is allowed, else the seconds to wait."""
-        buckets = self._buckets.get(group)
-        if buckets is None:
-            return 0
-        return math.ceil(buckets.take(key))
+        return 0 if self._is_off else math.ceil(self._buckets[group].take(key))
 
 
 class WaitingRoom(Generic[T]):

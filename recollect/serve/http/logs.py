@@ -12,12 +12,9 @@ import logging
 import re
 import sys
 import traceback
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
-
-import orjson
 
 from recollect.errors import RecollectError
 from recollect.language.text import printable, truncate
@@ -37,10 +34,7 @@ log = logging.getLogger("recollect.serve")
 def start_logging(log_format: str = "json", stream: TextIO | None = None) -> logging.Handler:
     """Write the log of this process to a stream (standard error), as JSON or as plain text."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    if log_format == "json":
-        handler.setFormatter(JsonFormatter())
-    else:
-        handler.setFormatter(TextFormatter())
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -70,12 +64,7 @@ def error(exception: BaseException, name: str = "failed", **fields: object) -> N
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         # ASCII only: control characters are escaped, so an event is always exactly one line.
-        fields = record_fields(record)
-        with suppress(orjson.JSONEncodeError):
-            line = orjson.dumps(fields, default=str)
-            if line.isascii():
-                return line.decode()
-        return json.dumps(fields, ensure_ascii=True, default=str)
+        return json.dumps(record_fields(record), ensure_ascii=True, default=str)
 
 
 class TextFormatter(logging.Formatter):
@@ -84,16 +73,10 @@ class TextFormatter(logging.Formatter):
         name = json.dumps(fields.pop("event"))[1:-1]
         parts = [fields.pop("time"), fields.pop("level"), name]
         for field, value in fields.items():
-            parts.append(f"{field}={quote_if_needed(value)}")
+            # Values with spaces or special characters are quoted, so that fields stay separable.
+            text = str(value)
+            parts.append(f"{field}={text if _SIMPLE_VALUE.fullmatch(text) else json.dumps(text)}")
         return printable(" ".join(parts))
-
-
-def quote_if_needed(value: object) -> str:
-    """Quote values with spaces or special characters, so that fields stay separable."""
-    text = str(value)
-    if _SIMPLE_VALUE.fullmatch(text):
-        return text
-    return json.dumps(text)
 
 
 def record_fields(record: logging.LogRecord) -> dict[str, Any]:

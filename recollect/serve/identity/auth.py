@@ -171,15 +171,12 @@ class Authenticator:
             if old_session:
                 with suppress(StorageFull, ReadOnlyLibrary):  # then it ends when it expires
                     self.log_out(old_session)
-            key_id, expires_at = "", None
-            if text.startswith("rk_"):
-                key_id = principal.credential
-            elif self._tokens is not None:
-                expires_at = self._tokens.expiry(text)
+            is_key = text.startswith("rk_")
+            expires_at = None if is_key or self._tokens is None else self._tokens.expiry(text)
             return new_session(
                 self._keys,
                 principal,
-                key_id=key_id,
+                key_id=principal.credential if is_key else "",
                 expires_at=expires_at,
                 user_agent=user_agent,
                 address=address,
@@ -214,22 +211,20 @@ class Authenticator:
         """Run work that uses the stored keys. If they cannot be used, nobody is let in."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-        except KeysUnavailable as error:
-            raise self._unavailable(error, error.reason) from error
         except (StoreBusy, StorageFull, ReadOnlyLibrary):
             raise  # keys can be read
-        except StoreUnavailable as error:
-            raise self._unavailable(error, "the database cannot be reached") from error
         except RecollectError as error:
-            raise self._unavailable(error, "they cannot be read") from error
-
-    def _unavailable(self, error: RecollectError, reason: str) -> Problem:
-        if self._clock() - self._failure_logged_at > FAILURE_LOG_SECONDS:
-            self._failure_logged_at = self._clock()
-            logs.error(error, "API keys unavailable")
-        return Problem(
-            503, f"The server cannot check API keys: {reason}.", retry_after=RETRY_SECONDS
-        )
+            reason = "they cannot be read"
+            if isinstance(error, KeysUnavailable):
+                reason = error.reason
+            elif isinstance(error, StoreUnavailable):
+                reason = "the database cannot be reached"
+            if self._clock() - self._failure_logged_at > FAILURE_LOG_SECONDS:
+                self._failure_logged_at = self._clock()
+                logs.error(error, "API keys unavailable")
+            raise Problem(
+                503, f"The server cannot check API keys: {reason}.", retry_after=RETRY_SECONDS
+            ) from error
 
 
 def credential(headers: RawHeaders) -> str | None:
@@ -255,6 +250,4 @@ def credential(headers: RawHeaders) -> str | None:
     credentials |= sessions
     if len(credentials) > 1:
         raise Unauthorized("This request has two different credentials. Send only one.")
-    if credentials:
-        return credentials.pop()
-    return None
+    return next(iter(credentials), None)

@@ -286,7 +286,7 @@ class Dispatcher:
         if resource is None:
             code = INVALID_PARAMS if request.is_stateless else RESOURCE_NOT_FOUND
             raise RpcError(code, "Resource not found", data={"uri": uri[:500]})
-        content = {"uri": uri, "mimeType": resource.media_type, "text": resource.text}
+        content = {"uri": uri, "mimeType": resource[1], "text": resource[0]}
         return {"contents": [content], **request.cache_hints(NOT_CACHEABLE)}
 
     def _read_library(self, request: Request, read: Callable[..., Json], *arguments: Json) -> Json:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
+from itertools import count
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -363,15 +364,14 @@ def excerpt_text(lines: Sequence[Line], total: int) -> str:
 
 def unused_marker(contents: Sequence[str]) -> str:
     """A word that occurs in none of these texts; the same for the same texts."""
-    number = 0
-    while True:
+    for number in count():
         digest = blake2b(digest_size=6, salt=number.to_bytes(16, "big"))
         for content in contents:
             digest.update(content.encode())
         marker = digest.hexdigest()
         if not any(marker in content for content in contents):
-            return marker
-        number += 1
+            break
+    return marker
 
 
 def has_id(passage: Passage, message_id: str) -> bool:
@@ -384,9 +384,7 @@ def speaker(passage: Passage) -> str:
 
 
 def format_time(time: datetime | None) -> str:
-    if time is None:
-        return ""
-    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
+    return "" if time is None else time.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def join(*labels: str) -> str:

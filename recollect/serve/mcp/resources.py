@@ -18,11 +18,12 @@ from recollect.knowledge.results import SOURCES, uri_of
 from recollect.knowledge.retrieval import Retrieval
 from recollect.language.text import identifier, iso, storable, truncate
 from recollect.library import Library
-from recollect.model.audience import MASK, Audience, is_human_only
-from recollect.model.documents import Passage, Summary, View
+from recollect.model.audience import MASK
+from recollect.model.documents import Passage, Summary
 from recollect.model.kinds import CONVERSATION, KINDS
 from recollect.model.search import Filter
 from recollect.serve.links import conversation_url, item_url
+from recollect.serve.masking import is_masked
 from recollect.serve.mcp.arguments import one_line, sanitize
 from recollect.serve.mcp.context import Context, ToolError
 from recollect.settings import LIMITS
@@ -125,11 +126,6 @@ def console_url(context: Context, source: str, id_: str, message: str = "") -> s
     return context.base_url.rstrip("/") + item_url(source, id_)
 
 
-class Resource(NamedTuple):
-    text: str
-    media_type: str = MARKDOWN
-
-
 # -- lists ---
 
 
@@ -160,28 +156,32 @@ def describe(summary: Summary) -> dict[str, Any]:
         "description": f"{contents}, from {one_line(summary.source)}",
         "mimeType": MARKDOWN,
     }
-    last_modified = iso(summary.updated_at)
-    if last_modified is not None:
-        resource["annotations"] = {"lastModified": last_modified}
+    if summary.updated_at is not None:
+        resource["annotations"] = {"lastModified": iso(summary.updated_at)}
     return resource
 
 
 # -- reading ---
 
 
-def read_resource(context: Context, uri: str, everything: bool) -> Resource | None:
-    """A conversation or item; None if the URI leads to nothing that the client may read."""
+def read_resource(context: Context, uri: str, everything: bool) -> tuple[str, str] | None:
+    """The text of a conversation or item, and its media type; None if the URI leads to nothing that
+    the client may read."""
     if uri == MEDIA_TYPES_URI and everything:
-        return Resource(media_types(context), JSON)
+        return media_types(context), JSON
     address = parse_conversation_uri(uri) or parse_address(uri)
     if address is None or not (everything or address.source == CHATS):
         return None
     try:
         with context.library() as library:
-            if address.source == CHATS:
-                start = start_of(library, address)
-                return Resource(conversation_markdown(context, library, address.id, start))
-            return Resource(item_markdown(library, address))
+            if address.source != CHATS:
+                return item_markdown(library, address), MARKDOWN
+            if library.summary(address.id).kind != CONVERSATION:
+                return None
+            start = address.start
+            if address.message:
+                start = library.view(address.id, around=address.message, limit=1).start
+            return conversation_markdown(context, library, address.id, start), MARKDOWN
     except (NotFound, ToolError):
         return None
 
@@ -245,26 +245,22 @@ def parse_conversation_uri(uri: str) -> Address | None:
     return Address(CHATS, conversation, start=start)
 
 
-def start_of(library: Library, address: Address) -> int:
-    """The position to start at: the message the address names, if it names one."""
-    if library.summary(address.id).kind != CONVERSATION:
-        raise NotFound(address.id)
-    if not address.message:
-        return address.start
-    return library.view(address.id, around=address.message, limit=1).start
-
-
 def conversation_markdown(context: Context, library: Library, conversation: str, start: int) -> str:
     view = library.view(conversation, start=start, limit=MESSAGES_AT_ONCE)
-    label = library.label(view.document.id, view.document.title)
-    parts = [_heading(view, label)]
-    room = PART_LENGTH - len(parts[0])
+    document = view.document
+    parts = [
+        f"# {one_line(library.label(document.id, document.title))}",
+        f"Created: {iso(document.created_at) or 'unknown'} · From: {one_line(document.source)} · "
+        f"{view.size}",
+        QUOTED_TEXT_WARNING,
+    ]
+    room = PART_LENGTH - sum(map(len, parts)) - 4
     position = view.start
     while view.messages:
         for message in view.messages:
             part = _message(context, message.passage)
             if len(part) > room:
-                next_uri = conversation_uri(view.document.id, position)
+                next_uri = conversation_uri(document.id, position)
                 parts.append(
                     f"---\n\n{position} of {view.total} messages. The next part: {next_uri}"
                 )
@@ -277,25 +273,13 @@ def conversation_markdown(context: Context, library: Library, conversation: str,
     return "\n\n".join(parts)
 
 
-def _heading(view: View, label: str) -> str:
-    document = view.document
-    created_at = iso(document.created_at) or "unknown"
-    paragraphs = [
-        f"# {one_line(label)}",
-        f"Created: {created_at} · From: {one_line(document.source)} · {view.size}",
-        QUOTED_TEXT_WARNING,
-    ]
-    return "\n\n".join(paragraphs)
-
-
 def _message(context: Context, passage: Passage) -> str:
     """A message as Markdown; empty if the client may not see it, or if it is only thinking."""
-    if passage.visibility == "hidden" or passage.type == "thinking":
-        return ""
-    if not context.can_find(passage):
+    is_shown = passage.visibility != "hidden" and passage.type != "thinking"
+    if not is_shown or not context.can_find(passage):
         return ""
     content = sanitize(passage.content[: 2 * MESSAGE_LENGTH]).strip()
-    if is_human_only(passage) and context.audience is not Audience.PERSON:
+    if is_masked(passage, context.audience):
         content = MASK
     heading = f"## {one_line(passage.role or 'unknown')}"
     if passage.author:
