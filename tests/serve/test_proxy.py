@@ -29,7 +29,6 @@ from upstream import (
     response_stream,
     running,
     stream,
-    text_item,
 )
 
 from recollect import Document, Library, Passage
@@ -394,18 +393,6 @@ def test_a_conversation_of_the_responses_api_is_a_session(
     assert canonical(only(service)) == ["One?", "Answer 1", "Two?", "Answer 2"]
 
 
-def test_a_response_that_breaks_off_is_saved_in_part(
-    http: httpx.Client, upstream: StandIn, service: Service
-) -> None:
-    whole = response_stream(response(text_item("Once upon a time")))
-    upstream.replies.append(event_stream(b"", whole.pieces[:6], cut=True))
-    with pytest.raises(httpx.RemoteProtocolError):
-        http.post("/v1/responses", json={"model": MODEL, "input": "Tell", "stream": True})
-    question, answer = only(service).passages
-    assert (question.content, answer.content) == ("Tell", "Once upon a ")
-    assert answer.metadata["interrupted"] is True
-
-
 def test_a_session_in_a_header_or_in_the_metadata_is_one_conversation(
     http: httpx.Client, service: Service, upstream: StandIn
 ) -> None:
@@ -440,23 +427,6 @@ def test_the_session_of_any_conversation_continues_on_every_route(
         conversation = http.get(f"/conversations/by-session/{session}").json()
         assert conversation["message_count"] == count + 5
     assert http.get("/conversations").json()["total"] == 2
-
-
-def test_a_conversation_continues_after_a_restart(
-    place: str, upstream: StandIn, service: Service
-) -> None:
-    with listening(service) as address:
-        httpx.post(address + CHAT, json=HELLO, trust_env=False)
-    service.close()
-    other = make_service(place)
-    try:
-        with listening(other) as address:
-            answer = {"role": "assistant", "content": "Answer 1 to Hello"}
-            messages = [*HELLO["messages"], answer, user_says("Still there?")]
-            httpx.post(address + CHAT, json={**HELLO, "messages": messages}, trust_env=False)
-        assert len(only(other).passages) == 4
-    finally:
-        other.close()
 
 
 def test_recorded_messages_are_searchable(http: httpx.Client, service: Service) -> None:

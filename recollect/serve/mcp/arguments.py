@@ -95,7 +95,7 @@ def call_tool(tool: Tool, context: Context, arguments: dict[str, Any]) -> str | 
     """Call the handler of a tool. Raises ToolError. A timeout never looks like an empty answer."""
     toolset = TOOLSETS[tool.toolset]
     wording = WORDINGS[toolset.errors]
-    handler = getattr(import_module(toolset.module), tool.handler or tool.name)
+    handler = getattr(import_module(toolset.module), tool.handler)
     try:
         context.admit(tool.name, writes=not tool.is_read_only)
         with acting(context.actor or Actor(interface="mcp")):

@@ -18,7 +18,7 @@ from recollect.library import Library
 from recollect.serve.mcp.arguments import BadArgument
 from recollect.serve.mcp.context import READ, Context
 from recollect.serve.mcp.resources import Address, console_url, parse_address
-from recollect.serve.mcp.toolsets import FILTERS, SOURCE_NAMES
+from recollect.serve.mcp.toolsets import SOURCE_NAMES, filters_of
 
 Json = dict[str, Any]
 
@@ -108,7 +108,7 @@ def search_source(
     text = query if isinstance(query, str) else " ".join(query or ())  # tags of characters
     if not text.strip():
         raise BadArgument("", "query must not be empty")
-    names = FILTERS[source].keys() - {"order_by"}
+    names = filters_of(source).keys() - {"order_by"}
     values = {name: options.pop(name) for name in names}
     filters = {name: value for name, value in values.items() if value}
     return search_items(context, [source], {source: filters}, text, **options)

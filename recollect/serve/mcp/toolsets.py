@@ -37,15 +37,15 @@ IDEMPOTENT = {"idempotentHint": True}
 class Tool:
     """The definition of one tool.
 
-    A plain class, because dataclasses and NamedTuple would load modules before `initialize` is
-    answered.
+    `arguments` has a line for each: see `parse_arguments`. A plain class, because dataclasses and
+    NamedTuple would load modules before `initialize` is answered.
     """
 
     def __init__(
         self,
         name: str,
         description: str,
-        required: str = "",
+        arguments: str = "",
         annotations: dict[str, bool] = READ_ONLY,
         *,
         dotted: str | None = None,
@@ -53,15 +53,14 @@ class Tool:
         input_schema: Schema | None = None,
         accepts: Schema | None = None,
         bounds: Mapping[str, Bounds] | None = None,
-        checked_later: tuple[str, ...] = (),
+        checked_later: str = "",
         handler: str = "",
         fixed: dict[str, str] | None = None,
-        **properties: Schema,
     ) -> None:
         self.name = name
         """Letters, digits and underscores."""
         self.description = description
-        self.input_schema = input_schema or object_schema(required, **properties)
+        self.input_schema = input_schema or parse_arguments(arguments)
         self.annotations = annotations
         self.output_schema = output_schema
         """The schema of `structuredContent`, for tools that return it."""
@@ -72,10 +71,10 @@ class Tool:
         """The arguments that a call may have, if they are more than `tools/list` shows."""
         self.bounds = bounds or {}
         """Where numbers are clamped, if the schema does not say it; None leaves them alone."""
-        self.checked_later = checked_later
+        self.checked_later = checked_later.split()
         """Arguments of which the handler must know whether they were given: None if not."""
-        self.handler = handler
-        """The name of the function that answers calls, if it is not that of the tool."""
+        self.handler = handler or name
+        """The name of the function that answers calls."""
         self.fixed = fixed or {}
         """Arguments for the handler that no call can change."""
         self.toolset = ""
@@ -116,59 +115,68 @@ class Toolset:
             tool.toolset = name
 
 
-# -- JSON Schema ---
+# -- arguments ---
+
+_DEFAULTS = {"false": False, "true": True}
+STRINGS = {"type": "array", "items": {"type": "string"}}
 
 
-def object_schema(required: str = "", **properties: Schema) -> Schema:
+def parse_arguments(text: str) -> Schema:
+    """The JSON schema of arguments such as `name*: type = default, least..most -- about`.
+
+    There may be several on a line, separated by semicolons; only the last can say what it is about.
+    A star marks those that are required. A type is that of JSON Schema, `id` (a text or a number),
+    the name of a schema in SCHEMAS, choices (`a|b`), or a list (`[string]`, `[a|b]`).
+    """
+    properties: Schema = {}
+    required = []
+    for line in map(str.strip, text.splitlines()):
+        arguments, _, description = line.partition(" -- ")
+        for argument in filter(None, arguments.split("; ")):
+            name, _, rest = argument.partition(": ")
+            if name.endswith("*"):
+                name = name[:-1]
+                required.append(name)
+            value, _, limits = rest.partition(", ")
+            kind, _, default = value.partition(" = ")
+            schema = properties[name] = schema_of(kind)
+            if default:
+                schema["default"] = _DEFAULTS.get(default, default)
+                if kind in ("integer", "number"):
+                    schema["default"] = int(default)
+            for limit, number in zip(("minimum", "maximum"), limits.split(".."), strict=False):
+                if number:
+                    schema[limit] = int(number)
+        if description:
+            schema["description"] = description
     return {
         "type": "object",
         "properties": properties,
-        "required": required.split(),
+        "required": required,
         "additionalProperties": False,
     }
 
 
-def string(description: str = "") -> Schema:
-    schema = {"type": "string"}
-    if description:
-        schema["description"] = description
-    return schema
+def schema_of(kind: str) -> Schema:
+    if kind in SCHEMAS:
+        return dict(SCHEMAS[kind])
+    if kind.startswith("["):
+        return {"type": "array", "items": schema_of(kind[1:-1])}
+    if "|" in kind:
+        return {"type": "string", "enum": kind.split("|")}
+    return {"type": kind}
 
 
-def integer(
-    default: int | None = None, minimum: int | None = None, maximum: int | None = None
-) -> Schema:
-    limits = {"default": default, "minimum": minimum, "maximum": maximum}
-    return {"type": "integer"} | {name: n for name, n in limits.items() if n is not None}
-
-
-def boolean(description: str = "", default: bool | None = None) -> Schema:
-    schema: Schema = {"type": "boolean"}
-    if default is not None:
-        schema["default"] = default
-    if description:
-        schema["description"] = description
-    return schema
-
-
-def enum(*choices: str, default: str = "") -> Schema:
-    schema: Schema = {"type": "string", "enum": list(choices)}
-    if default:
-        schema["default"] = default
-    return schema
-
-
-def array(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-STRINGS = array(string())
+SCHEMAS: dict[str, Schema] = {
+    "id": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+    "tags": {"anyOf": [{"type": "string"}, STRINGS]},
+    "concepts": {"anyOf": [{"type": "string"}, {**STRINGS, "description": "2-5, all must occur"}]},
+}
 
 # -- recall: what agents get by default ---
 
-SEARCH_TOKENS = integer(1_200, 100, 50_000)
 _RECALL_BOUNDS = {"max_tokens": (0, 10**9)}  # the budget itself refuses others
-_PERIOD: dict[str, Any] = {"after": string("A date: 2026-01-31."), "before": string()}
+_TOKENS = "max_tokens: integer = 1200, 100..50000"
 
 RECALL = Toolset(
     "recall",
@@ -179,50 +187,45 @@ RECALL = Toolset(
             "recall_search",
             "Search the user's past conversations with AI assistants: decisions, errors, "
             "preferences, anything said before. Best first, with ids to read. " + UNTRUSTED,
-            "query",
+            f"""
+            query*: string -- A question, keywords, an identifier or a "phrase".
+            kinds: [conversations|notes|media|characters|prompts]; project: string
+            after: string -- A date: 2026-01-31.
+            before: string; offset: integer = 0, 0; {_TOKENS}
+            repeat: boolean -- Show lines again that were shown before.
+            """,
             bounds=_RECALL_BOUNDS,
-            query=string('A question, keywords, an identifier or a "phrase".'),
-            kinds=array(enum("conversations", "notes", "media", "characters", "prompts")),
-            project=string(),
-            **_PERIOD,
-            offset=integer(0, 0),
-            max_tokens=SEARCH_TOKENS,
-            repeat=boolean("Show lines again that were shown before."),
         ),
         Tool(
             "recall_read",
             "Read a conversation or item, around a message or from the start. " + UNTRUSTED,
-            "id",
+            """
+            id*: string -- From a result: 3f2a9b, 3f2a9b#14 (around message 14) or 3f2a9b#10-20.
+            tool_results: boolean -- Include the output of tools.
+            max_tokens: integer = 2000, 100..50000
+            """,
             bounds=_RECALL_BOUNDS,
-            id=string("From a result: 3f2a9b, 3f2a9b#14 (around message 14) or 3f2a9b#10-20."),
-            tool_results=boolean("Include the output of tools."),
-            max_tokens=integer(2_000, 100, 50_000),
         ),
         Tool(
             "recall_recent",
             "List conversations, last changed first, and the projects there are.",
+            f"""
+            project: string; after: string -- A date: 2026-01-31.
+            before: string; offset: integer = 0, 0; {_TOKENS}
+            """,
             bounds=_RECALL_BOUNDS,
-            project=string(),
-            **_PERIOD,
-            offset=integer(0, 0),
-            max_tokens=SEARCH_TOKENS,
         ),
         Tool(
             "recall_timeline",
             "What was decided, fixed or changed, in order of time: the latest, or from a date.",
+            f"project: string; after: string; {_TOKENS}",
             bounds=_RECALL_BOUNDS,
-            project=string(),
-            after=string(),
-            max_tokens=SEARCH_TOKENS,
         ),
         Tool(
             "recall_note",
             "Save a note that later searches find with kinds notes.",
-            "title text",
+            "title*: string; text*: string; tags: [string]",
             ADDITIVE,
-            title=string(),
-            text=string(),
-            tags=STRINGS,
         ),
     ),
 )
@@ -240,35 +243,28 @@ CONVERSATIONS = Toolset(
             "match on content and titles. Optional filters: roles (user/assistant/tool), "
             "start_date and end_date (ISO 8601 inclusive). Returns matching messages with "
             "timestamps and content.",
+            "query: string -- Text to match in message content and conversation titles.\n"
+            "roles: [user|assistant|tool] -- Restrict results to messages with these roles. "
+            'Example: ["user", "assistant"].\n'
+            "start_date: string -- Start of date range (inclusive), ISO 8601. Date-only (e.g. "
+            "2024-01-15) is interpreted as start of that day UTC. With time (e.g. "
+            "2024-01-15T14:30:00), no timezone suffix is treated as UTC.\n"
+            "end_date: string -- End of date range (inclusive), ISO 8601. Date-only is interpreted "
+            "as end of that day UTC. Same timezone rules as start_date.\n"
+            "limit: integer = 50 -- Maximum number of messages to return; clamped to 1..200.",
             bounds={"limit": (1, 200)},
-            query=string("Text to match in message content and conversation titles."),
-            roles={
-                **array(enum("user", "assistant", "tool")),
-                "description": 'Restrict results to messages with these roles. Example: ["user", '
-                '"assistant"].',
-            },
-            start_date=string(
-                "Start of date range (inclusive), ISO 8601. Date-only (e.g. 2024-01-15) is "
-                "interpreted as start of that day UTC. With time (e.g. 2024-01-15T14:30:00), "
-                "no timezone suffix is treated as UTC."
-            ),
-            end_date=string(
-                "End of date range (inclusive), ISO 8601. Date-only is interpreted as end of "
-                "that day UTC. Same timezone rules as start_date."
-            ),
-            limit={
-                "type": "integer",
-                "default": 50,
-                "description": "Maximum number of messages to return; clamped to 1..200.",
-            },
         ),
     ),
 )
 
 # -- the bus (docs/contracts/bus.md) ---
 
-_SEQ = {"after_seq": (0, 2_000_000_000), "expected_last_seq": (0, 2_000_000_000)}
-_BUS_BOUNDS = {**_SEQ, "limit": (1, 200), "timeout_seconds": (0, 60)}
+_BUS_BOUNDS = {
+    "after_seq": (0, 2_000_000_000),
+    "expected_last_seq": (0, 2_000_000_000),
+    "limit": (1, 200),
+    "timeout_seconds": (0, 60),
+}
 
 BUS = Toolset(
     "bus",
@@ -279,72 +275,61 @@ BUS = Toolset(
             "bus_connect",
             "Join a thread by its topic; the first use creates it. Returns who you are, "
             f"thread_id, messages after after_seq, current_seq. {UNTRUSTED}",
-            "thread_name",
+            """
+            thread_name*: string; thread_id: string -- Join this thread instead.
+            display_name: string; ide: string; model: string; after_seq: integer = 0
+            """,
             {**ADDITIVE, **IDEMPOTENT},
             bounds=_BUS_BOUNDS,
-            checked_later=("thread_name",),
-            thread_name=string(),
-            thread_id=string("Join this thread instead."),
-            display_name=string(),
-            ide=string(),
-            model=string(),
-            after_seq=integer(0),
+            checked_later="thread_name",
         ),
         Tool(
             "thread_list",
             "List threads with ids and topics, most recently changed first.",
+            """
+            limit: integer = 50; offset: integer = 0
+            scope: bus|all = bus -- all: conversations, too.
+            """,
             bounds=_BUS_BOUNDS,
-            limit=integer(50),
-            offset=integer(0),
-            scope={**enum("bus", "all", default="bus"), "description": "all: conversations, too."},
         ),
         Tool(
             "msg_post",
             "Post to a thread. A repeated id is stored once. With expected_last_seq it fails if "
             "others posted since, and returns their messages: read them, then post again.",
-            "thread_id content author",
+            """
+            thread_id*: string; content*: string; author*: string -- Your name from bus_connect.
+            role: user|assistant|system|tool = user; id: string; metadata: object
+            human_only: boolean -- Hide the content from agents.
+            expected_last_seq: integer; reply_to: string
+            """,
             ADDITIVE,
             bounds=_BUS_BOUNDS,
-            checked_later=("content",),
-            thread_id=string(),
-            content=string(),
-            author=string("Your name from bus_connect."),
-            role=enum("user", "assistant", "system", "tool", default="user"),
-            id=string(),
-            metadata={"type": "object"},
-            human_only=boolean("Hide the content from agents."),
-            expected_last_seq=integer(),
-            reply_to=string(),
+            checked_later="content",
         ),
         Tool(
             "msg_list",
             f"The messages of a thread after after_seq, in order. {UNTRUSTED}",
-            "thread_id",
+            "thread_id*: string; after_seq: integer = 0; limit: integer = 100",
             bounds=_BUS_BOUNDS,
-            thread_id=string(),
-            after_seq=integer(0),
-            limit=integer(100),
         ),
         Tool(
             "msg_wait",
             "Wait for messages after after_seq and return them; an empty list after the timeout. "
             + UNTRUSTED,
-            "thread_id after_seq",
+            "thread_id*: string; after_seq*: integer; timeout_seconds: number = 30 -- 0..60",
             bounds=_BUS_BOUNDS,
-            thread_id=string(),
-            after_seq=integer(),
-            timeout_seconds={"type": "number", "default": 30, "description": "0..60"},
         ),
         Tool(
             "msg_search",
             "Full-text search over the contents of all messages, best first, with excerpts. query "
             'is an FTS5 expression: words (all must match), "a phrase", prefix*, AND, OR, NOT, '
             f"( ). {UNTRUSTED}",
-            "query",
+            """
+            query*: string -- FTS5 MATCH expression.
+            thread_id: string -- Restrict results to a single thread.
+            limit: integer = 50
+            """,
             bounds=_BUS_BOUNDS,
-            query=string("FTS5 MATCH expression."),
-            thread_id=string("Restrict results to a single thread."),
-            limit=integer(50),
         ),
     ),
 )
@@ -353,88 +338,67 @@ BUS = Toolset(
 # Filters are described once per source, and limits are enforced without being announced.
 
 SOURCE_NAMES = ("notes", "media", "chats", "characters", "prompts")
-_ORDER = enum("relevance", "recent", default="relevance")
-_ID = {"anyOf": [string(), integer()]}
-_SNIPPET_LENGTH = integer(300, 10, 1_000)
-_MAX_TOKENS = integer(None, 1, 50_000)
-FILTERS: dict[str, dict[str, Any]] = {
-    "notes": {"keywords": STRINGS},
-    "media": {
-        "media_types": STRINGS,
-        "date_from": string(),
-        "date_to": string(),
-        "order_by": _ORDER,
-    },
-    "chats": {
-        "by": enum("both", "title", "message", default="both"),
-        "character_id": _ID,
-        "sender": string(),
-    },
-    "prompts": {
-        "fields": array(
-            enum("name", "details", "system_prompt", "user_prompt", "author", "keywords")
-        )
-    },
-    "characters": {},
+FILTERS = {
+    "notes": "keywords: [string]",
+    "media": """
+        media_types: [string]; date_from: string; date_to: string
+        order_by: relevance|recent = relevance
+        """,
+    "chats": "by: both|title|message = both; character_id: id; sender: string",
+    "prompts": "fields: [name|details|system_prompt|user_prompt|author|keywords]",
+    "characters": "",
 }
-_RETRIEVAL = {
+_PAGE = """
+    offset: integer = 0, 0; snippet_length: integer = 300, 10..1000; max_tokens: integer, 1..50000
+    """
+
+
+def filters_of(source: str) -> Schema:
+    properties: Schema = parse_arguments(FILTERS[source])["properties"]
+    return properties
+
+
+SCHEMAS["filters"] = {
     "type": "object",
     "properties": {
-        "mode": enum("snippet", "chunk", "chunk_with_siblings", "full", "auto", default="snippet"),
-        "loc": {"type": "object", "description": "The loc of a result."},
-        "query": string(),
-        "max_tokens": _MAX_TOKENS,
-        "sibling_window": integer(None, 0, 20),
-        "snippet_length": _SNIPPET_LENGTH,
-        "offset": integer(0, 0),
-        "chunk_size_tokens": integer(None, 1, 8_000),
-        "chunk_overlap_tokens": integer(None, 0, 8_000),
-        "chars_per_token": {"type": "number", "default": 4, "minimum": 1, "maximum": 16},
-        "prefer_prechunked": boolean(),
+        source: {"type": "object", "properties": filters_of(source)} for source in FILTERS
     },
 }
-
-
-def page(limit: int) -> dict[str, Any]:
-    """What every search takes besides its query, with the default of `limit`."""
-    return {
-        "limit": integer(limit, 1, 100),
-        "offset": integer(0, 0),
-        "snippet_length": _SNIPPET_LENGTH,
-        "max_tokens": _MAX_TOKENS,
-    }
-
-
+SCHEMAS["retrieval"] = {
+    "type": "object",
+    "properties": parse_arguments(
+        """
+        mode: snippet|chunk|chunk_with_siblings|full|auto = snippet
+        loc: object -- The loc of a result.
+        query: string; max_tokens: integer, 1..50000; sibling_window: integer, 0..20
+        snippet_length: integer = 300, 10..1000; offset: integer = 0, 0
+        chunk_size_tokens: integer, 1..8000; chunk_overlap_tokens: integer, 0..8000
+        chars_per_token: number = 4, 1..16; prefer_prechunked: boolean
+        """
+    )["properties"],
+}
 KNOWLEDGE_SEARCH = Tool(
     "knowledge_search",
     "Search notes, media, chats, characters and prompts at once; skips what it returned before, "
     f"unless repeat. Read a result with knowledge_get (source, id, loc). {UNTRUSTED}",
-    "query",
+    f"""
+    query*: string
+    sources: [{"|".join(SOURCE_NAMES)}]
+    order_by: relevance|recent = relevance; filters: filters; shape: full|compact = full
+    rerank: boolean; correct: boolean = true; repeat: boolean = false; limit: integer = 20, 1..100
+    {_PAGE}
+    """,
     dotted="knowledge.search",
-    query=string(),
-    sources=array(enum(*SOURCE_NAMES)),
-    order_by=_ORDER,
-    filters={
-        "type": "object",
-        "properties": {
-            source: {"type": "object", "properties": filters} for source, filters in FILTERS.items()
-        },
-    },
-    shape=enum("full", "compact", default="full"),
-    rerank=boolean(),
-    correct=boolean(default=True),
-    repeat=boolean(default=False),
-    **page(20),
 )
 KNOWLEDGE_GET = Tool(
     "knowledge_get",
     "Read a result: a snippet, or as much as retrieval asks for.",
-    "source id",
+    f"""
+    source*: {"|".join(SOURCE_NAMES)}
+    id*: id; retrieval: retrieval
+    """,
     dotted="knowledge.get",
-    checked_later=("source",),
-    source=enum(*SOURCE_NAMES),
-    id=_ID,
-    retrieval=_RETRIEVAL,
+    checked_later="source",
 )
 KNOWLEDGE = Toolset(
     "knowledge",
@@ -444,31 +408,27 @@ KNOWLEDGE = Toolset(
 )
 
 
-def search_tool(source: str, description: str, query: Any = None, **options: Any) -> Tool:
+def search_tool(source: str, description: str, query: str = "string") -> Tool:
     return Tool(
         f"{source}_search",
         description,
-        "query",
+        f"query*: {query}\n{FILTERS[source]}\nlimit: integer = 10, 1..100\n{_PAGE}",
         dotted=f"{source}.search",
+        checked_later="" if query == "string" else "query",
         handler="search_source",
         fixed={"source": source},
-        query=query or string(),
-        **FILTERS[source],
-        **page(10),
-        **options,
     )
 
 
-def get_tool(source: str, description: str, **properties: Any) -> Tool:
-    """The first property is the id."""
+def get_tool(source: str, description: str, arguments: str) -> Tool:
+    """The first argument is the id."""
     return Tool(
         f"{source}_get",
         description,
-        next(iter(properties)),
+        arguments,
         dotted=f"{source}.get",
         handler="get_source",
         fixed={"source": source},
-        **properties,
     )
 
 
@@ -478,61 +438,53 @@ SOURCES = Toolset(
     "knowledge",
     (
         search_tool("notes", "Search the user's notes."),
-        get_tool("notes", "A note, or part of it.", note_id=string(), retrieval=_RETRIEVAL),
+        get_tool("notes", "A note, or part of it.", "note_id*: string\nretrieval: retrieval"),
         Tool(
             "notes_write",
             "Create a note, or change the given fields of note_id. With version it fails if the "
             "note has changed since.",
-            "",
+            """
+            title: string; content: string; keywords: [string]; note_id: string
+            version: integer, 1
+            """,
             DESTRUCTIVE,
             dotted="notes.write",
-            checked_later=("title", "content", "keywords"),
-            title=string(),
-            content=string(),
-            keywords=STRINGS,
-            note_id=string(),
-            version=integer(None, 1),
+            checked_later="title content keywords",
         ),
         search_tool("media", "Search documents, pages, recordings and images."),
         get_tool(
-            "media", "The text of a media item, or part of it.", media_id=_ID, retrieval=_RETRIEVAL
+            "media",
+            "The text of a media item, or part of it.",
+            "media_id*: id\nretrieval: retrieval",
         ),
         Tool(
             "media_transcript",
             "The transcript of a recording; its next_offset as offset continues it.",
-            "media_id",
+            """
+            media_id*: id; format: text|srt|vtt|json = text; include_timestamps: boolean
+            max_tokens: integer, 1..50000; offset: integer = 0, 0
+            """,
             dotted="media.transcript",
-            media_id=_ID,
-            format=enum("text", "srt", "vtt", "json", default="text"),
-            include_timestamps=boolean(),
-            max_tokens=_MAX_TOKENS,
-            offset=integer(0, 0),
         ),
         search_tool("chats", "Search messages and titles of chats."),
         get_tool(
             "chats",
             "The messages of a chat, page by page.",
-            conversation_id=string(),
-            page=integer(1, 1),
-            page_size=integer(50, 1, 200),
-            retrieval=_RETRIEVAL,
+            """
+            conversation_id*: string; page: integer = 1, 1; page_size: integer = 50, 1..200
+            retrieval: retrieval
+            """,
         ),
-        search_tool(
-            "characters",
-            "Search character cards by text or tags.",
-            {"anyOf": [string(), STRINGS]},
-            checked_later=("query",),
-        ),
-        get_tool("characters", "The fields of a character card.", character_id=_ID),
+        search_tool("characters", "Search character cards by text or tags.", "tags"),
+        get_tool("characters", "The fields of a character card.", "character_id*: id"),
         search_tool("prompts", "Search the user's saved prompts."),
-        get_tool("prompts", "The fields of a prompt.", prompt_id_or_name=string()),
+        get_tool("prompts", "The fields of a prompt.", "prompt_id_or_name*: string"),
     ),
 )
 
 # -- memory: what was done, decided and learned (docs/contracts/memory-api.md) ---
 # `search`, `get_observations` and `read` are the contract's three layers; the others are our own.
 
-_TIME_ZONE = string("Of days and hours")
 _MEMORY_BOUNDS = {
     "limit": (1, 50),
     "before": (0, 50),
@@ -541,6 +493,7 @@ _MEMORY_BOUNDS = {
     "startLine": None,
     "endLine": None,
 }
+_TIME_ZONE = "time_zone: string -- Of days and hours"
 
 MEMORY = Toolset(
     "memory",
@@ -551,66 +504,47 @@ MEMORY = Toolset(
             "search",
             "Search past work: observations with ids, exchanges with paths. Then "
             f"get_observations, rarely read. {UNTRUSTED}",
-            "query",
+            f"""
+            query*: concepts; mode: both|vector|text; limit: integer; after: string -- YYYY-MM-DD
+            before: string; projects: [string]; types: [string]; concepts: [string]
+            files: [string]; response_format: markdown|json|compact; {_TIME_ZONE}
+            """,
             bounds=_MEMORY_BOUNDS,
-            query={"anyOf": [string(), {**STRINGS, "description": "2-5, all must occur"}]},
-            mode=enum("both", "vector", "text"),
-            limit=integer(),
-            after=string("YYYY-MM-DD"),
-            before=string(),
-            projects=STRINGS,
-            types=STRINGS,
-            concepts=STRINGS,
-            files=STRINGS,
-            response_format=enum("markdown", "json", "compact"),
-            time_zone=_TIME_ZONE,
         ),
         Tool(
             "get_observations",
             "Details of 1-20 observations.",
-            "ids",
-            ids=STRINGS,
-            time_zone=_TIME_ZONE,
+            f"ids*: [string]\n{_TIME_ZONE}",
         ),
         Tool(
             "read",
             "A conversation by path, or an observation's source by id.",
-            "path",
+            f"""
+            path*: string; startLine: integer; endLine: integer; tool_results: boolean
+            max_tokens: integer; {_TIME_ZONE}
+            """,
             bounds=_MEMORY_BOUNDS,
-            checked_later=("path",),
-            path=string(),
-            startLine=integer(),
-            endLine=integer(),
-            tool_results=boolean(),
-            max_tokens=integer(),
-            time_zone=_TIME_ZONE,
+            checked_later="path",
         ),
         Tool(
             "timeline",
             "The observations before and after an observation or a date.",
-            "anchor",
+            f"""
+            anchor*: string -- An id or date
+            before: integer; after: integer; projects: [string]; {_TIME_ZONE}
+            """,
             bounds=_MEMORY_BOUNDS,
-            anchor=string("An id or date"),
-            before=integer(),
-            after=integer(),
-            projects=STRINGS,
-            time_zone=_TIME_ZONE,
         ),
         Tool(
             "forget",
             "Permanently delete observations (scope conversation: their conversations, too), the "
             "conversation at path, or everything of a project or date range. Without confirm it "
             "only reports what would be deleted.",
-            "",
+            f"""
+            ids: [string]; scope: observation|conversation; path: string; project: string
+            after: string; before: string; confirm: boolean; {_TIME_ZONE}
+            """,
             {**DESTRUCTIVE, **IDEMPOTENT},
-            ids=STRINGS,
-            scope=enum("observation", "conversation"),
-            path=string(),
-            project=string(),
-            after=string(),
-            before=string(),
-            confirm=boolean(),
-            time_zone=_TIME_ZONE,
         ),
     ),
 )
@@ -619,9 +553,15 @@ MEMORY = Toolset(
 # Clients check the listed schemas: exactly one string each, or they do not offer deep research.
 
 
-def _output_schema(**properties: Schema) -> Schema:
+def output_schema(arguments: str) -> Schema:
+    properties: Schema = parse_arguments(arguments)["properties"]
     return {"type": "object", "properties": properties, "required": list(properties)}
 
+
+SCHEMAS["results"] = {
+    "type": "array",
+    "items": output_schema("id: string\ntitle: string\nurl: string"),
+}
 
 RESEARCH = Toolset(
     "research",
@@ -634,28 +574,20 @@ RESEARCH = Toolset(
             "notes, documents, recordings, characters and prompts. Takes a question or keywords; "
             'also "phrases", prefix*, AND, OR, NOT, and the fields from: in: before: after:. '
             f"Returns the best matches first, each with an id for fetch. {UNTRUSTED}",
-            "query",
+            "query*: string -- What to search for.",
             accepts=KNOWLEDGE_SEARCH.input_schema,
-            checked_later=("shape", "repeat", "limit", "offset"),
-            query=string("What to search for."),
-            output_schema=_output_schema(
-                results=array(_output_schema(id=string(), title=string(), url=string()))
-            ),
+            checked_later="shape repeat limit offset",
+            output_schema=output_schema("results: results"),
         ),
         Tool(
             "fetch",
             "The text of a search result: a note or document, or the matching message with the "
             "messages around it. An id without a message returns the conversation from its "
             f"beginning. {UNTRUSTED}",
-            "id",
+            "id*: string -- The id of a search result.",
             accepts={**KNOWLEDGE_GET.input_schema, "required": ["id"]},
-            id=string("The id of a search result."),
-            output_schema=_output_schema(
-                id=string(),
-                title=string(),
-                text=string(),
-                url=string(),
-                metadata={"type": "object"},
+            output_schema=output_schema(
+                "id: string\ntitle: string\ntext: string\nurl: string\nmetadata: object"
             ),
         ),
     ),

@@ -36,7 +36,6 @@ from recollect.serve.rest.schemas import (
     clamp_page,
     created_status,
     not_found_as,
-    one_value,
 )
 from recollect.transfer import export
 from recollect.transfer.restoring import parse_export
@@ -287,7 +286,6 @@ def change_conversation(
 
 def _change(access: Access, conversation_id: str, changes: schemas.ConversationChanges) -> str:
     """Change a conversation, and return its whole id."""
-    project = one_value(changes.namespace, changes.project, "namespace", "project")
     with access.write() as library, not_found_as(NO_CONVERSATION):
         id = library.summary(conversation_id).id
         if changes.model_dump(exclude_none=True).keys() == {"pinned"}:
@@ -296,7 +294,7 @@ def _change(access: Access, conversation_id: str, changes: schemas.ConversationC
         library.update_conversation(
             conversation_id,
             title=changes.title,
-            project=project,
+            project=changes.namespace,
             tags=changes.tags,
             metadata=changes.metadata,
             pinned=changes.pinned,

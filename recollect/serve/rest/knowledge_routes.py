@@ -106,10 +106,7 @@ def search_knowledge_source(
 def search_with_parameters(
     access: Access, parameters: schemas.SourceSearchParameters, sources: Sequence[str]
 ) -> Response:
-    query, alias = parameters.query, parameters.q
-    if query and alias and query != alias:
-        raise InvalidInput("query and q mean the same, but have different values.")
-    if not (query or alias).strip():
+    if not parameters.query.strip():
         raise InvalidInput("Query parameter 'query' must not be empty")
     filters: dict[str, dict[str, Any]] = {}
     for name, source in schemas.FILTER_SOURCES.items():
@@ -119,7 +116,7 @@ def search_with_parameters(
         if sources and source not in sources:
             raise InvalidInput(f"{name}: this filter is for {source}, which are not searched here.")
         filters.setdefault(source, {})[name] = value
-    return search(access, query or alias, sources, filters, parameters)
+    return search(access, parameters.query, sources, filters, parameters)
 
 
 def search(

@@ -192,7 +192,6 @@ class SourceSearchParameters(SearchOptions):
         "",
         max_length=MAX_QUERY_LENGTH,
     )
-    q: str = about("Alias of `query`.", "", max_length=MAX_QUERY_LENGTH)
     limit: PageSize = 10
 
 

@@ -23,7 +23,7 @@ from recollect.serve.http.routes import Routes
 from recollect.serve.identity.principal import CONVERSATIONS, WRITE
 from recollect.serve.rest import schemas
 from recollect.serve.rest.conversation_routes import ConversationId
-from recollect.serve.rest.schemas import created_status, not_found_as, one_value
+from recollect.serve.rest.schemas import created_status, not_found_as
 
 routes = Routes("conversations", CONVERSATIONS, document="conversation_id")
 
@@ -43,8 +43,7 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
 
     The request is idempotent if it has an `id` or a `session_id`: sending it again changes nothing.
     """
-    id = one_value(conversation.id, conversation.conversation_id, "id", "conversation_id")
-    session_id = conversation.session_id or id
+    session_id = conversation.session_id or conversation.id
     unnumbered = parse_messages(conversation.messages)
     with access.write() as library:
         api = PersistenceApi(library)
@@ -52,7 +51,7 @@ def create_conversation(access: AccessTo, conversation: schemas.NewConversation)
         if is_new:
             check_parents(unnumbered)
         fields = (
-            id,
+            conversation.id,
             conversation.session_id,
             conversation.title,
             conversation.namespace,
@@ -82,9 +81,7 @@ def save_interaction(access: AccessTo, interaction: schemas.Interaction) -> Resp
     The conversation of the session is created if it does not exist.
     """
     session_id = interaction.session_id
-    ids = [
-        message.id or message.message_id or str(uuid.uuid4()) for message in interaction.messages
-    ]
+    ids = [message.id or str(uuid.uuid4()) for message in interaction.messages]
     passages = parse_messages(interaction.messages, ids=ids)
     with access.write() as library:
         api = PersistenceApi(library)
@@ -149,11 +146,10 @@ def parse_messages(
     passages: list[Passage] = []
     tools: dict[str, str] = {}
     for number, message in enumerate(messages):
-        fields = message.model_dump(exclude_none=True, exclude={"message_id", "timestamp"})
+        fields = message.model_dump(exclude_none=True, exclude={"timestamp"})
         fields = {_RENAMED.get(name, name): value for name, value in fields.items()}
-        id = one_value(message.id, message.message_id, "id", "message_id")
         random_id = ids[number] if ids else default_id.format(number) or str(uuid.uuid4())
-        fields["id"] = id or random_id
+        fields["id"] = message.id or random_id
         fields["created_at"] = parse_moment(message.timestamp, "timestamp")
         passages += parse_message(fields, tools)
     names = [identifier(passage.id) for passage in passages]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import NotFound
 from recollect.language.text import iso
 from recollect.model.undo import Change as LibraryChange
 from recollect.settings import LIMITS
@@ -68,13 +68,6 @@ def clamp_page(limit: int, offset: int) -> tuple[int, int]:
 def created_status(created: bool) -> int:
     """The status of such a response."""
     return 201 if created else 200
-
-
-def one_value(value: str | None, alias: str | None, name: str, alias_name: str) -> str | None:
-    """The value of a field with two names. Raises InvalidInput if they contradict each other."""
-    if value is not None and alias is not None and value != alias:
-        raise InvalidInput(f"{name} and {alias_name} mean the same, but have different values.")
-    return alias if value is None else value
 
 
 # -- bodies ---
@@ -225,7 +218,6 @@ class NewMessage(RequestBody):
     """A message to save. Messages of OpenAI's and Anthropic's SDKs can be sent as they are."""
 
     id: MessageId = None
-    message_id: Name | None = about("Alias of `id`.", None)
     role: Name = about("`user`, `assistant`, `system` or `tool`.")
     content: str | list[Any] | None = about(
         "Text, or a list of parts. Required unless there are tool calls.", None
@@ -259,7 +251,6 @@ class NewConversation(RequestBody):
     """A conversation to create."""
 
     id: Name | None = about("Defaults to a new unique id.", None)
-    conversation_id: Name | None = about("Alias of `id`.", None)
     session_id: Name | None = about("Defaults to `id`.", None)
     title: str = ""
     namespace: Name = about("The project the conversation belongs to.", "default")
@@ -275,7 +266,6 @@ class ConversationChanges(RequestBody):
     )
     title: str | None = about("The new title.", None)
     namespace: Name | None = about("The new project.", None)
-    project: Name | None = about("Alias of `namespace`.", None)
     tags: list[str] | None = about(
         "The new tags, which replace the old ones.", None, max_length=100
     )
