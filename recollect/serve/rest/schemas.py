@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from recollect.errors import NotFound
 from recollect.language.text import iso
@@ -217,7 +217,7 @@ class SavedInteraction(ConversationResult):
 class NewMessage(RequestBody):
     """A message to save. Messages of OpenAI's and Anthropic's SDKs can be sent as they are."""
 
-    id: MessageId = None
+    id: MessageId = Field(None, validation_alias=AliasChoices("id", "message_id"))
     role: Name = about("`user`, `assistant`, `system` or `tool`.")
     content: str | list[Any] | None = about(
         "Text, or a list of parts. Required unless there are tool calls.", None
@@ -250,7 +250,11 @@ class NewMessage(RequestBody):
 class NewConversation(RequestBody):
     """A conversation to create."""
 
-    id: Name | None = about("Defaults to a new unique id.", None)
+    id: Name | None = about(
+        "Defaults to a new unique id.",
+        None,
+        validation_alias=AliasChoices("id", "conversation_id"),
+    )
     session_id: Name | None = about("Defaults to `id`.", None)
     title: str = ""
     namespace: Name = about("The project the conversation belongs to.", "default")
@@ -265,7 +269,9 @@ class ConversationChanges(RequestBody):
         json_schema_extra={"examples": [{"title": "Trip to Lisbon", "tags": ["travel"]}]}
     )
     title: str | None = about("The new title.", None)
-    namespace: Name | None = about("The new project.", None)
+    namespace: Name | None = about(
+        "The new project.", None, validation_alias=AliasChoices("namespace", "project")
+    )
     tags: list[str] | None = about(
         "The new tags, which replace the old ones.", None, max_length=100
     )
