@@ -1,6 +1,6 @@
-"""Benchmark MCP: start-up cost, calls per second, memory growth, and tokens of the tool list.
+"""Benchmark MCP: start-up cost, and calls per second.
 
-    python -m bench.mcp [--runs N] [--seconds S] [--messages N] [--requests N] [--only PART]
+    python -m bench.mcp [--runs N] [--seconds S] [--messages N] [--only PART]
 
 The baseline is the same tool on the official SDK (bench/plain_mcp.py), which uses Recollect's
 search code. Both are measured in turns in the same run. Each server is one process; all clients
@@ -21,8 +21,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +35,6 @@ from bench import corpus
 from bench.service import Load, cpu, free_port, memory, print_failures, wait_until_open
 from bench.speed import folder_for, format_ms, table_head, table_row
 from bench.startup import Cost, bare, process_cost
-from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.protocol import CAPABILITIES_KEY, CLIENT_INFO_KEY, VERSION_KEY
 
 CLIENTS = 32
@@ -395,113 +393,6 @@ def measure_calls(
         return Calls(load, cpu(pid) - server, time.process_time() - client, memory(pid))
 
 
-# -- memory growth ---------------------------------------------------------------------------
-
-
-async def sessions(port: int, key: str, number: int, *, end: bool) -> None:
-    async def some(count: int) -> None:
-        connection = Connection(port, HANDSHAKE, key)
-        await connection.open()
-        for _ in range(count):
-            connection.session = ""
-            await connection.begin()
-            if end:
-                await connection.send("DELETE", b"", {"Mcp-Session-Id": connection.session})
-        await connection.close()
-
-    await asyncio.gather(*(some(number // 8) for _ in range(8)))
-
-
-BAD_REQUESTS: list[tuple[int, bytes, dict[str, str]]] = [
-    (403, b"{}", {"Origin": "https://evil.example"}),
-    (421, b"{}", {"Host": "evil.example"}),
-    (400, b'{"jsonrpc": "2.0", "id": 1, "method', {}),
-    (404, json.dumps(search("x", 1)).encode(), {"Mcp-Session-Id": "0123456789abcdef"}),
-    (401, json.dumps(search("x", 1)).encode(), {"Authorization": "Bearer rk_000000000000_nobody"}),
-    (415, b"a=b", {"Content-Type": "application/x-www-form-urlencoded"}),
-]
-"""Requests that the server rejects for different reasons, each with the status it must return.
-
-The server may answer 429 instead when they arrive too fast.
-"""
-
-
-async def refusals(port: int, key: str, number: int) -> Counter[str]:
-    outcomes: Counter[str] = Counter()
-
-    async def some(count: int, first: int) -> None:
-        connection = Connection(port, STATELESS, key)
-        await connection.open()
-        for at in range(first, first + count):
-            expected, body, headers = BAD_REQUESTS[at % len(BAD_REQUESTS)]
-            # Each request is different, so that any state the server kept would add up.
-            headers = {
-                name: value.replace("evil", f"evil{at}").replace("0000", f"{at:04}")
-                for name, value in headers.items()
-            }
-            status, head, _ = await connection.send("POST", body, headers)
-            if status in (expected, 429):
-                outcomes["as expected"] += 1
-            else:
-                outcomes[f"{status} instead of {expected}"] += 1
-            if b"connection: close" in head.lower():
-                await connection.close()
-                await connection.open()
-        await connection.close()
-
-    await asyncio.gather(*(some(number // 8, number // 8 * part) for part in range(8)))
-    return outcomes
-
-
-def show_memory(home: Path, number: int) -> None:
-    print(f"\n## Memory of a server that requires an API key, {number:,} requests of each kind")
-    port = free_port()
-    add = [sys.executable, "-m", "recollect", "keys", "add", "bench", "--home", str(home), "--json"]
-    key = json.loads(subprocess.run(add, check=True, capture_output=True).stdout)["key"]
-    with running(serve_command(home, port), port) as pid:
-        table_head("after", "MiB", "more", "s")
-        memory_now = 0.0
-
-        def measure(what: str, work: Callable[[], Any]) -> Any:
-            nonlocal memory_now
-            start = time.perf_counter()
-            result = work()
-            before, memory_now = memory_now, memory(pid)
-            growth = ""
-            if before:
-                growth = f"{memory_now - before:+.1f}"
-            seconds = time.perf_counter() - start
-            table_row(what, f"{memory_now:.1f}", growth, f"{seconds:.0f}")
-            return result
-
-        few = number // 5
-
-        def warm() -> None:
-            uvloop.run(sessions(port, key, few, end=True))
-            uvloop.run(refusals(port, key, few))
-
-        measure(f"{few:,} sessions opened and closed, and as many rejected requests", warm)
-        measure("sessions left open", lambda: uvloop.run(sessions(port, key, number, end=False)))
-        outcomes = measure("rejected requests", lambda: uvloop.run(refusals(port, key, number)))
-        measure("rejected requests, again", lambda: uvloop.run(refusals(port, key, number)))
-    print(f"\nRejected: {dict(outcomes)}")
-
-
-# -- tokens ----------------------------------------------------------------------------------
-
-
-def show_tokens() -> None:
-    print(
-        "\n## Tokens of the tool list\n\n"
-        "At four characters per token; OpenAI's o200k tokenizer gives 7 % fewer."
-    )
-    table_head("profile", "tools", "characters", "tokens")
-    for profile in ("default", "research", "letta"):
-        listing = Catalog(profile).listing()
-        length = len(json.dumps(listing, separators=(",", ":"), ensure_ascii=False))
-        table_row(profile, len(listing), f"{length:,}", f"{length / 4:,.0f}")
-
-
 def main(arguments: argparse.Namespace) -> None:
     os.environ["RECOLLECT_INDEXING"] = "manual"
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -511,8 +402,6 @@ def main(arguments: argparse.Namespace) -> None:
         parts = {
             "start": lambda: show_starting(small, arguments.runs),
             "calls": lambda: show_calls(folder, arguments.messages, arguments.seconds),
-            "memory": lambda: show_memory(library_of(folder, 100), arguments.requests),
-            "tokens": show_tokens,
         }
         for part in arguments.only or parts:
             parts[part]()
@@ -525,8 +414,5 @@ if __name__ == "__main__":
     parser.add_argument(
         "--messages", type=int, default=20_000, help="size of the library searched over HTTP"
     )
-    parser.add_argument(
-        "--requests", type=int, default=10_000, help="sessions and rejected requests"
-    )
-    parser.add_argument("--only", action="append", choices=("start", "calls", "memory", "tokens"))
+    parser.add_argument("--only", action="append", choices=("start", "calls"))
     main(parser.parse_args())

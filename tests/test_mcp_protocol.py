@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from lazy_import import LazyModule
 
 from recollect import __version__
-from recollect.serve.mcp import protocol
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Answer, Context, LocalLibrary, ToolError
 from recollect.serve.mcp.jsonrpc import RpcError, decode, encode
@@ -138,15 +137,6 @@ def test_methods_outside_the_capabilities_do_not_exist(dispatcher: Dispatcher, m
 # -- the stateless protocol ---------------------------------------------------
 
 
-def test_discover_describes_the_server(dispatcher: Dispatcher) -> None:
-    answer = result(dispatcher, "server/discover", modern())
-    assert answer["supportedVersions"] == [MODERN]
-    assert answer["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "recollect"
-    assert isinstance(
-        methods.parse_server_result("server/discover", MODERN, answer), mcp_types.DiscoverResult
-    )
-
-
 def test_stateless_results_are_complete_and_cacheable(dispatcher: Dispatcher) -> None:
     listing = result(dispatcher, "tools/list", modern())
     call = result(dispatcher, "tools/call", modern(name="conversation_search", arguments={}))
@@ -157,15 +147,6 @@ def test_stateless_results_are_complete_and_cacheable(dispatcher: Dispatcher) ->
     methods.parse_server_result("tools/call", MODERN, call)
 
 
-@pytest.mark.parametrize(
-    "method", ["ping", "logging/setLevel", "notifications/initialized", "resources/subscribe"]
-)
-def test_methods_removed_from_the_stateless_protocol_do_not_exist(
-    dispatcher: Dispatcher, method: str
-) -> None:
-    assert code(ask(dispatcher, method, modern(level="info"))) == -32601
-
-
 def test_an_unsupported_version_is_an_error_that_lists_the_supported_ones(
     dispatcher: Dispatcher,
 ) -> None:
@@ -174,16 +155,6 @@ def test_an_unsupported_version_is_an_error_that_lists_the_supported_ones(
         answer = ask(dispatcher, method, {"_meta": meta})
         assert code(answer) == -32022
         assert answer["error"]["data"] == {"supported": [MODERN], "requested": "2099-01-01"}
-
-
-@pytest.mark.parametrize("key", list(ENVELOPE))
-def test_an_incomplete_envelope_is_an_error_that_names_the_missing_key(
-    dispatcher: Dispatcher, key: str
-) -> None:
-    meta = {k: v for k, v in ENVELOPE.items() if k != key}
-    answer = ask(dispatcher, "server/discover", {"_meta": meta})
-    assert code(answer) == -32602
-    assert key in answer["error"]["message"]
 
 
 @pytest.mark.parametrize("change", [{"protocolVersion": 20260728}, {"clientCapabilities": []}])
@@ -352,25 +323,6 @@ def test_a_long_conversation_is_split_into_parts(local: LocalLibrary) -> None:
     assert [whole.count(f"> message {n} x") for n in range(30)] == [1] * 30
 
 
-def test_resources_are_paged(local: LocalLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "RESOURCES_PER_PAGE", 2)
-    for n in range(5):
-        add(
-            local,
-            f"c{n}",
-            f"Title {n}",
-            {"role": "user", "content": "x", "created_at": f"2026-01-0{n + 1}"},
-        )
-    names, cursor = [], None
-    for _ in range(3):
-        page = ask_library(local, "resources/list", cursor=cursor)["result"]
-        conversations = [r for r in page["resources"] if r["uri"] != "media://types"]
-        names += [conversation["name"] for conversation in conversations]
-        cursor = page.get("nextCursor")
-    assert cursor is None
-    assert names == [f"Title {n}" for n in (4, 3, 2, 1, 0)]
-
-
 def test_a_resource_does_not_contain_human_only_messages(
     local: LocalLibrary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -448,15 +400,6 @@ def test_without_a_library_the_only_resource_is_the_list_of_media_types(
     assert '"types": []' in resource_text(local, types["uri"])
     assert code(ask_library(local, "resources/read", uri="recollect://conversation/c1")) == -32002
     assert code(ask_library(local, "resources/read", uri=5)) == -32602
-
-
-def test_a_crash_while_reading_is_logged_and_hidden_from_the_client(
-    dispatcher: Dispatcher, caplog: pytest.LogCaptureFixture
-) -> None:
-    answer = ask(dispatcher, "resources/list")  # this context has no library
-    assert code(answer) == -32603
-    assert "LookupError" not in json.dumps(answer)
-    assert "LookupError" in caplog.text
 
 
 # -- prompts ------------------------------------------------------------------

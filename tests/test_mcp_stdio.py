@@ -7,14 +7,11 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from mcp_server import START, call, command, request, running
 
 from recollect.serve.mcp import stdio
@@ -223,43 +220,6 @@ def test_agents_in_separate_processes_exchange_messages(place: str) -> None:
 
 
 # -- options ------------------------------------------------------------------
-
-
-def parse_with_argparse(argv: list[str]) -> dict[str, Any] | None:
-    """The parsed options, or None if argparse exits: for help, or because of an error."""
-    try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-            return vars(stdio._parser().parse_args(argv))
-    except SystemExit:
-        return None
-
-
-FLAGS = st.sampled_from([*stdio.OPTIONS])
-CHOICES = [word for settings in stdio.OPTIONS.values() for word in settings.get("choices", ())]
-UNUSUAL = ["a, b,,c", "a=b", "=", "", " ", "a b", "-", "--", "-1", "-x", "-x y", "--user", "@file"]
-VALUES = st.text(max_size=4) | st.sampled_from([*CHOICES, *UNUSUAL, "postgresql://a/b?c=d"])
-PIECES = st.one_of(
-    st.tuples(FLAGS, VALUES),
-    st.builds("{}={}".format, FLAGS, VALUES).map(lambda word: (word,)),
-    st.tuples(st.just("--read-only")),
-    st.tuples(FLAGS),
-    st.tuples(VALUES),
-    st.tuples(st.sampled_from(["-h", "--help", "--", "--hom", "--tool", "--read", "--no"])),
-)
-LINES = st.lists(PIECES, max_size=5).map(
-    lambda pieces: [word for piece in pieces for word in piece]
-)
-
-
-@given(LINES)
-@example(["--home="])
-@example(["--home=--"])
-@example(["--home", ""])
-@example(["--rename", "a=b", "--rename=c=d=e", "--rename", "f"])
-@example(["--read-only="])
-def test_quickly_parsed_options_are_the_same_as_with_argparse(argv: list[str]) -> None:
-    options = stdio.parse_quickly(argv)
-    assert options is None or options == parse_with_argparse(argv)
 
 
 # -- the connection -----------------------------------------------------------

@@ -457,28 +457,6 @@ def save(client: Client, route: str, message: dict[str, Any]) -> str:
     return id_
 
 
-@proves("C2-22")
-@pytest.mark.parametrize(
-    "mark",
-    [
-        {},
-        {"human_only": False},
-        {"metadata": {"visibility": "all"}},
-        {"metadata": {"audience": ["human", "agent"]}},
-        {"metadata": {"visibility": None}},
-        {"metadata": {"human_only": False}},
-        {"metadata": {"human_only": "false"}},
-        {"metadata": {"note": {"audience": "human"}}},
-    ],
-)
-def test_other_messages_are_visible_to_everybody(
-    client: Client, agent: Client, mark: dict[str, Any]
-) -> None:
-    thread_id = thread(client, "T")
-    post(client, thread_id, author="boss", content="an open word", **mark)
-    assert contents(agent, "open") == ["an open word"]
-
-
 @proves("C2-25")
 def test_an_agent_sees_only_some_metadata_of_a_human_only_message(
     client: Client, agent: Client

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.serve.mcp.catalog import MAX_CATALOGS, Catalog, make_variant
+from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Answer, Context, LocalLibrary, ToolError, TooManyCalls
-from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS, Tool, all_tools
+from recollect.serve.mcp.toolsets import TOOLSETS, Tool, all_tools
 
 
 def names(catalog: Catalog) -> list[str]:
@@ -73,17 +73,6 @@ def test_no_tool_takes_a_user_or_a_location() -> None:
         assert not {"user", "user_id", "owner", "home", "library", "db_path"} & set(
             definition.input_schema["properties"]
         )
-
-
-def test_tools_are_listed_in_the_order_of_their_definitions() -> None:
-    assert names(Catalog(toolsets=["all"])) == list(
-        dict.fromkeys(definition.name for definition in all_tools())
-    )
-    assert names(Catalog(tools=["msg_list", "conversation_search"])) == [
-        "conversation_search",
-        "msg_list",
-    ]
-    assert set().union(*PROFILES.values()) <= set(TOOLSETS)
 
 
 # -- names ---
@@ -185,18 +174,3 @@ def test_every_call_counts_against_the_rate_limit_and_says_so_in_the_words_of_it
 
 
 # -- variants ---
-
-
-def test_a_variant_is_created_once_and_never_offers_more() -> None:
-    catalog = Catalog("bus")
-    read_only = catalog.variant(read_only=True)
-    assert "msg_post" in names(catalog) and "msg_post" not in names(read_only)
-    assert catalog.variant(read_only=True) is read_only
-    empty = catalog.variant(allowed=frozenset(["other"]))
-    assert names(empty) == [] == names(empty.variant(allowed=frozenset(["bus", "other"])))
-    assert names(catalog.variant(allowed=frozenset(["bus"]))) == names(catalog)
-    with pytest.raises(ValueError, match="no profile"):
-        catalog.variant(profile="unknown")
-    for number in range(3 * MAX_CATALOGS):
-        catalog.variant(allowed=frozenset([f"toolset {number}"]))
-    assert make_variant.cache_info().currsize <= MAX_CATALOGS

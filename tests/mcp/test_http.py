@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from people import MAX_MESSAGE_BYTES, World, listening, set_limits
+from people import MAX_MESSAGE_BYTES, World, listening
 from tool_calls import TOOLS, listings
 from wire import (
     BOTH,
@@ -417,22 +417,6 @@ def test_a_disconnect_cancels_a_call_without_a_session(
     assert probe.saw_cancellation.wait(TIMEOUT)
 
 
-def test_a_shutdown_cancels_and_answers_running_calls(tmp_path: Path, probe: Probe) -> None:
-    world = World(str(tmp_path / "home"))
-    with ThreadPoolExecutor(2) as pool:
-        with listening(world) as address:
-            ann = Web(world, address).new_user()
-            ann.start_session()
-            probe.hold()
-            plain = pool.submit(ann.post, call(request_id=1))
-            stream = pool.submit(ann.post, call(request_id=2, meta={"progressToken": 1}))
-            for _ in range(2):
-                assert probe.started.acquire(timeout=TIMEOUT)
-        assert text_of(plain.result(TIMEOUT).json()) == "cancelled", "a waiting call is cancelled"
-        assert text_of(answers(stream.result(TIMEOUT).text)[-1]) == "cancelled"
-    world.service.close()
-
-
 # -- the direct route ---
 
 
@@ -620,21 +604,6 @@ def test_a_key_sees_only_the_tools_it_may_use(web: Web) -> None:
         assert is_problem(everybody.ask(message("tools/list"), path), 404)
 
 
-def test_preferences_come_from_the_request_and_the_session(ann: HttpUser, probe: Probe) -> None:
-    def encode(**config: Any) -> str:
-        return base64.urlsafe_b64encode(json.dumps(config).encode()).decode()
-
-    ann.ask(call(), f"/mcp?config={encode(snippet_length=10**9, chars_per_token=0)}")
-    assert dict(probe.contexts[-1].config) == {"snippet_length": 1_000, "chars_per_token": 1}
-    ann.ask(call(), **{"mcp-config": encode(order_by="recent")})
-    assert dict(probe.contexts[-1].config) == {"order_by": "recent"}
-    ann.ask(call(), "/mcp?config=garbage!")
-    assert dict(probe.contexts[-1].config) == {}
-    ann.start_session(f"/mcp?config={encode(snippet_length=100, max_tokens=1_000)}")
-    ann.post(call(), f"/mcp?config={encode(max_tokens=2_000)}")
-    assert dict(probe.contexts[-1].config) == {"snippet_length": 100, "max_tokens": 2_000}
-
-
 # -- limits ---
 
 
@@ -653,25 +622,3 @@ def test_requests_are_limited_per_user(limited_web: Web, probe: Probe) -> None:
         assert not ann.ask(call()).json()["result"]["isError"]
     assert is_problem(ann.ask(message("tools/list")), 429)
     assert limited_web.new_user().ask(call()).status_code == 200
-
-
-def test_concurrent_calls_are_limited(
-    web: Web, probe: Probe, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_limits(monkeypatch, "mcp.calls", mcp_calls_each_user=1)
-    ann = web.new_user()
-    ann.start_session()
-    probe.hold()
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(ann.post, call())
-        assert probe.started.acquire(timeout=TIMEOUT)
-        other = HttpUser(ann.address, ann.key, ann.user)
-        answers = [other.post(call(name, query="xy")) for name in ("msg_search", "search")]
-        resources = other.ask(message("resources/list"))
-        probe.release.set()
-        assert "result" in future.result(TIMEOUT).json()
-    busy = "Too many concurrent calls. Try again."
-    for answer, text in zip(answers, (json.dumps({"error": busy}), busy), strict=True):
-        result = answer.json()["result"]
-        assert (result["isError"], result["content"][0]["text"]) == (True, text)
-    assert (resources.status_code, code(resources)) == (429, -32000)

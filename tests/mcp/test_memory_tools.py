@@ -73,17 +73,6 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_in_a_missing_library_nothing_is_found_or_read(
-    make_caller: MakeCaller, user: str, tool: str, arguments: dict[str, Any]
-) -> None:
-    result = make_caller(user=f"{user}-stranger").call(tool, arguments)
-    assert "no library" in text_of(result)
-    assert result["isError"] is (tool != "search")
-    if tool == "search" and arguments.get("response_format", "markdown") != "json":
-        assert text_of(result).startswith("No observations found")
-
-
 def test_forgetting_needs_the_write_scope(
     make_caller: MakeCaller, observed_library: Library
 ) -> None:

@@ -14,11 +14,7 @@ from websockets.sync.client import connect
 from wire import NEW, OLD, TIMEOUT, HttpUser, Web, call, message
 
 import recollect
-from recollect.serve.app import make_app
-from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.identity.accounts import new_key
 from recollect.serve.mcp.toolsets import PROFILES
-from recollect.settings import place as resolve_place
 
 httpx2: Any = LazyModule("httpx2")
 mcp: Any = LazyModule("mcp")
@@ -71,49 +67,6 @@ def test_the_python_sdk_lists_and_calls_the_tool(
         "error": True,
         "unknown": -32602,
     }
-
-
-@pytest.mark.parametrize(
-    ("mode", "version"),
-    [*VERSIONS[:1], *(pytest.param(*v, marks=pytest.mark.full) for v in VERSIONS[1:])],
-)
-def test_the_python_sdk_talks_to_the_app_without_a_socket(
-    place: str, user: str, mode: str, version: str
-) -> None:
-    service = Service(resolve_place(place), ServiceConfig(rate_per_minute=0))
-    text, _ = new_key(service.keys, user, "", ("read",))
-    app = make_app(service)
-    report = asyncio.run(
-        session(HttpUser("http://127.0.0.1:8765", text, user), mode, "/mcp/letta", app)
-    )
-    assert (report["version"], report["tools"]) == (version, ["conversation_search"])
-    assert report["answer"] == ("No matching messages.", False)
-    app.state.mcp.close()
-    service.drain()
-    service.close()
-
-
-@pytest.mark.parametrize(("mode", "version"), VERSIONS)
-def test_the_python_sdk_reads_resources_and_prompts(web: Web, mode: str, version: str) -> None:
-    ann = web.new_user()
-    web.remember(ann.user, CONTENT, "Travel")
-
-    async def read() -> tuple[str, str]:
-        async with httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {ann.key}"}, timeout=TIMEOUT
-        ) as http:
-            transport = streamable_http.streamable_http_client(
-                f"{ann.address}/mcp", http_client=http
-            )
-            async with mcp.Client(transport, mode=mode, read_timeout_seconds=TIMEOUT) as client:
-                resource = (await client.list_resources()).resources[0]
-                content = await client.read_resource(resource.uri)
-                prompt = await client.get_prompt("recall", {"topic": "towers"})
-                return content.contents[0].text, prompt.messages[0].content.text
-
-    resource, prompt = asyncio.run(read())
-    assert resource.endswith('> The tower in 东京: "café" 🗼\n> second line')
-    assert "towers" in prompt
 
 
 @pytest.mark.parametrize("mode", ["legacy", NEW])
@@ -181,27 +134,3 @@ async def over_stdio(home: str, profile: str, requests: list[dict[str, Any]]) ->
     process.stdin.close()
     await process.wait()
     return answers
-
-
-def test_the_python_sdk_lists_the_same_tools_over_stdio_and_http(web: Web, tmp_path: Path) -> None:
-    ann = web.new_user()
-
-    async def list_tools(client: Any) -> list[Any]:
-        async with client:
-            return [tool.model_dump() for tool in (await client.list_tools()).tools]
-
-    async def both() -> tuple[list[Any], list[Any]]:
-        program, *arguments = command("--home", str(tmp_path / "home"))
-        server = mcp.StdioServerParameters(command=program, args=arguments)
-        async with httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {ann.key}"}, timeout=TIMEOUT
-        ) as http:
-            transport = streamable_http.streamable_http_client(
-                f"{ann.address}/mcp", http_client=http
-            )
-            remote = mcp.Client(transport, mode="auto")
-            local = mcp.Client(server, mode="auto", read_timeout_seconds=TIMEOUT)
-            return await list_tools(local), await list_tools(remote)
-
-    over_stdio, over_http = asyncio.run(both())
-    assert over_stdio == over_http

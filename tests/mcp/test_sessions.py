@@ -23,7 +23,6 @@ from recollect.store.shared.sessions import (
     TABLES,
     SessionLimits,
     SessionState,
-    session_id,
 )
 
 
@@ -62,12 +61,6 @@ def database(place: str) -> Iterator[SharedDatabase]:
     with closing(shared_database(place)) as database:
         database.execute(TABLES, "delete from session")  # those of other tests
         yield database
-
-
-def chosen_session(sessions: Sessions, user: str) -> Session:
-    session = sessions.get(user, "k", create=True)
-    assert session is not None
-    return session
 
 
 def start(sessions: Sessions, user: str, state: SessionState | None = None) -> Session:
@@ -131,36 +124,6 @@ def test_only_its_user_finds_a_session(database: SharedDatabase) -> None:
     assert len(sessions) == 0
 
 
-def test_a_client_chosen_key_belongs_to_its_user(database: SharedDatabase) -> None:
-    sessions = Sessions(database)
-    session = chosen_session(sessions, "ann")
-    sessions.save("ann", session)
-    assert len(sessions) == 0, "nothing is stored before there is something to remember"
-    session.returned(["a"])
-    sessions.save("ann", session)
-    assert chosen_session(sessions, "ann").unseen(["a"]) == []
-    assert chosen_session(sessions, "bob").unseen(["a"]) == ["a"]
-    assert session_id("ann", "bk") != session_id("annb", "k")
-
-
-def test_stored_sessions_expire(database: SharedDatabase) -> None:
-    sessions = Sessions(database, SessionLimits(total=100, each_user=10, seconds=1_000))
-    used, unused = start(sessions, "ann"), start(sessions, "ann")
-    for key, seconds in ((used.key, 999), (unused.key, 1_001)):
-        database.execute(
-            TABLES,
-            "update session set used_at = used_at - ? where id = ?",
-            (seconds * 1_000_000, session_id("ann", key)),
-        )
-    assert sessions.get("ann", used.key) is not None
-    assert sessions.get("ann", unused.key) is None
-    ages = database.execute(TABLES, f"select min({database.now} - used_at) from session")
-    assert ages[0][0] < 100_000_000, "its use was stored"
-    sessions.create("ann")
-    ids = [id for (id,) in database.execute(TABLES, "select id from session")]
-    assert len(ids) == 2
-
-
 def test_one_user_cannot_displace_the_stored_sessions_of_others(database: SharedDatabase) -> None:
     sessions = Sessions(database, SessionLimits(total=8, each_user=5, seconds=1_000))
     mine = start(sessions, "ann")
@@ -174,16 +137,3 @@ def test_one_user_cannot_displace_the_stored_sessions_of_others(database: Shared
         sessions.create(f"user {number}")
     assert len(sessions) == 8
     assert sessions.get("ann", mine.key) is None, "it was unused for the longest time"
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_in_read_only_mode_there_are_no_sessions(
-    database: SharedDatabase, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
-    sessions = Sessions(database)
-    assert sessions.create("ann") is None
-    chosen = chosen_session(sessions, "ann")
-    chosen.returned(["a"])
-    sessions.save("ann", chosen)
-    assert sessions.get("ann", "k") is None

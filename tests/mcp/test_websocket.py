@@ -9,12 +9,11 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from people import MAX_MESSAGE_BYTES, World, listening, set_limits
+from people import MAX_MESSAGE_BYTES, set_limits
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
@@ -269,16 +268,6 @@ def raw_connection(
         yield connection, data.partition(b"\r\n")[0]
 
 
-@pytest.mark.parametrize(
-    "header", ["X-Long: " + "x" * 20_000, "\r\n".join(f"X-{n}: 1" for n in range(300))]
-)
-def test_an_oversized_handshake_is_answered_and_closed(ann: HttpUser, header: str) -> None:
-    with raw_connection(ann, header) as (connection, line):
-        assert line.startswith(b"HTTP/1.1 4")
-        while connection.recv(65_536):
-            pass
-
-
 def test_a_revoked_key_closes_the_connection(
     web: Web, ann: HttpUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,19 +290,6 @@ def test_an_answer_is_not_sent_to_a_revoked_key(
         web.world.revoke_keys(ann.user)
         probe.release.set()
         assert client.close_code() == 1008
-
-
-def test_a_shutdown_closes_connections_with_1012(tmp_path: Path, probe: Probe) -> None:
-    world = World(str(tmp_path / "home"))
-    probe.hold()
-    with ExitStack() as stack:
-        with listening(world) as address:
-            client = stack.enter_context(connect_as(Web(world, address).new_user()))
-            client.send(call())
-            assert probe.started.acquire(timeout=TIMEOUT)
-        assert client.close_code() == 1012
-    assert probe.saw_cancellation.wait(TIMEOUT)
-    world.service.close()
 
 
 # -- limits ---
@@ -340,12 +316,6 @@ def test_a_message_that_is_too_long_closes_the_connection(ann: HttpUser) -> None
         assert struct.unpack("!BxH", data[:4]) == (0x88, 1009)
 
 
-def test_only_text_frames_are_accepted(ann: HttpUser) -> None:
-    with connect_as(ann) as client:
-        client.send(json.dumps(message("ping")).encode())
-        assert client.close_code() == 1003
-
-
 def frame(opcode: Opcode, data: bytes, fin: bool = True) -> bytes:
     return Frame(opcode, data, fin).serialize(mask=True)
 
@@ -361,17 +331,3 @@ def test_a_message_in_endless_fragments_closes_the_connection(
         )
         with suppress(ConnectionResetError):
             assert connection.recv(65_536) == b""
-
-
-def test_many_frames_at_once_are_all_answered(ann: HttpUser) -> None:
-    with raw_connection(ann) as (connection, _):
-        frames = [
-            frame(Opcode.TEXT, json.dumps(message("ping", number)).encode())
-            for number in range(1_000)
-        ]
-        connection.sendall(b"".join(frames) + frame(Opcode.PING, b"x") * 100)
-        data = b""
-        while data.count(b'"result"') < 1_000:
-            part = connection.recv(65_536)
-            assert part, "the server closed the connection"
-            data += part

@@ -316,25 +316,6 @@ def test_a_stream_ends_when_its_key_is_revoked(
     assert client.get("/stream", headers=headers).text == "data: 1\n\n"
 
 
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_stream_ends_when_the_server_shuts_down(
-    service: Service, app: FastAPI, client: TestClient
-) -> None:
-    @app.get("/stream")
-    async def stream() -> StreamingResponse:
-        async def parts() -> Any:
-            yield b"data: 1\n\n"
-            service.draining.set()
-            while True:
-                yield b"data: 2\n\n"
-
-        return StreamingResponse(parts(), media_type="text/event-stream")
-
-    assert client.get("/stream").text == "data: 1\n\n"
-    assert "recollect_open_streams 0.0" in service.metrics.text().decode()
-    assert "recollect_requests_in_flight 0.0" in service.metrics.text().decode()
-
-
 # -- tokens ---
 
 

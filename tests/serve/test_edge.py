@@ -166,16 +166,6 @@ def test_other_sites_may_link_here_but_not_embed_or_fetch(
     assert client.get("/healthz", headers=headers).status_code == status
 
 
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_form_of_another_site_cannot_post_by_navigating(probe_client: TestClient) -> None:
-    headers = {
-        "Sec-Fetch-Site": "cross-site",
-        "Sec-Fetch-Mode": "navigate",
-        "Sec-Fetch-Dest": "document",
-    }
-    assert probe_client.post("/probe", content=b"", headers=headers).status_code == 403
-
-
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )
@@ -346,18 +336,6 @@ def test_the_allowed_methods_are_listed(client: TestClient) -> None:
     assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, POST")
     assert client.request("TRACE", "/healthz").status_code == 405
     assert client.options("/nothing").status_code == 404
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_websocket_for_an_unknown_path_is_rejected(app: FastAPI) -> None:
-    messages: list[Any] = []
-
-    async def send(message: Any) -> None:
-        messages.append(message)
-
-    scope = {"type": "websocket", "path": "/", "headers": [(b"host", b"127.0.0.1:8765")]}
-    asyncio.run(app(scope, lambda: None, send))  # type: ignore[arg-type]
-    assert [m["type"] for m in messages] == ["websocket.close"]
 
 
 # -- pages and the login ---

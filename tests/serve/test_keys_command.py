@@ -10,8 +10,7 @@ import pytest
 
 from recollect.cli import main
 from recollect.places import keys
-from recollect.serve.identity.accounts import check, check_session, new_key, new_session
-from recollect.serve.identity.principal import Principal
+from recollect.serve.identity.accounts import check, new_key
 
 
 @pytest.fixture
@@ -129,18 +128,3 @@ def test_a_key_is_replaced_and_the_old_one_shown_as_such(run: Any, place: str, u
         assert check(api_keys, new["key"])
     assert "is not a time" in run("rotate", "laptop", "--grace", "soon", fails=True)
     assert "There is no key" in run("rotate", "tablet", fails=True)
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_sessions_are_listed_and_ended(run: Any, place: str, user: str) -> None:
-    assert "Nobody is signed in" in run("sessions")
-    with closing(keys(place)) as api_keys:
-        text, session = new_session(api_keys, Principal(user), user_agent="curl/8")
-    assert session.id in run("sessions")
-    (record,) = json.loads(run("sessions", "--json"))["sessions"]
-    assert (record["id"], record["user"]) == (session.id, user)
-    assert "hash" not in record
-    assert "was ended" in run("sessions", "--end", session.id)
-    with closing(keys(place)) as api_keys:
-        assert check_session(api_keys, text) is None
-    assert "There is no session" in run("sessions", "--end", session.id, fails=True)

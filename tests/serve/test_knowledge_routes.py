@@ -88,9 +88,7 @@ def test_one_search_finds_documents_of_every_source(
     assert (page["has_more"], page["next_offset"], page["total_estimated"]) == (False, None, 5)
 
 
-def test_a_json_body_is_equivalent_to_a_query(
-    client: TestClient, garden: dict[str, str]
-) -> None:
+def test_a_json_body_is_equivalent_to_a_query(client: TestClient, garden: dict[str, str]) -> None:
     by_query = get(client, "/search", query="tomatoes", sources=["notes", "media"])
     body = {"query": "tomatoes", "sources": ["notes", "media"]}
     assert by_query == request_json(client, "POST", "/search", json=body)

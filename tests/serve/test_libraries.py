@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import StoreUnavailable
 from recollect.serve.http.libraries import Libraries
 
 
@@ -88,16 +87,3 @@ def test_concurrent_borrowers_open_a_library_once(pool: Libraries, opener: FakeO
         libraries = [future.result() for future in [threads.submit(work) for _ in range(8)]]
     assert opener.opened == ["ann"]
     assert len({id(library) for library in libraries}) == 1
-
-
-def test_closing_the_pool_closes_borrowed_libraries_when_they_return(
-    pool: Libraries, opener: FakeOpener
-) -> None:
-    use(pool, "ann")
-    with pool.borrow("ben"):
-        pool.close()
-        assert opener.closed == ["ann"]
-        with pytest.raises(StoreUnavailable), pool.borrow("cid"):
-            pass
-    wait_for_closers(pool)
-    assert (opener.closed, len(pool)) == (["ann", "ben"], 0)

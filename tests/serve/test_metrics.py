@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asgi import MakeKey
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
@@ -83,30 +82,6 @@ def test_requests_are_counted_by_route_template(
     assert metric("recollect_request_seconds_count", route="/healthz", method="GET") == 1
     assert metric("recollect_requests_in_flight") == 0
     assert CANARY not in service.metrics.text().decode()
-
-
-def test_failures_limits_and_open_libraries_are_counted(
-    client: TestClient, service: Service, key: MakeKey, user: str, metric: Any
-) -> None:
-    with service.libraries.borrow(user):
-        assert metric("recollect_open_libraries") == 1
-    headers = key(user=user)
-    client.get("/docs")
-    client.get("/docs", headers={"X-API-Key": "wrong"})
-    client.get("/docs", headers=headers)
-    assert metric("recollect_auth_failures_total") == 2
-    service.metrics.saved_messages.labels("rest").inc(3)
-    assert metric("recollect_saved_messages_total", interface="rest") == 3
-
-
-def test_metrics_need_the_scope_admin(client: TestClient, key: MakeKey, user: str) -> None:
-    answer = client.get("/metrics")
-    assert answer.status_code == 200, "without keys, everyone on this computer is an administrator"
-    assert answer.headers["content-type"].startswith("text/plain; version=")
-    admin, plain = key(("admin",), user=user), key(user=user)
-    assert client.get("/metrics").status_code == 401
-    assert client.get("/metrics", headers=plain).status_code == 403
-    assert "recollect_requests_total" in client.get("/metrics", headers=admin).text
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -8,14 +8,12 @@ import re
 import select
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,9 +24,8 @@ import pytest
 from recollect.cli import main
 from recollect.places import keys
 from recollect.serve import server as module
-from recollect.serve.http import client_connections
-from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.identity.accounts import new_key, revoke
+from recollect.serve.http.service import ServiceConfig
+from recollect.serve.identity.accounts import new_key
 from recollect.serve.identity.principal import JwtSettings
 from recollect.serve.server import require_keys, server_url
 from recollect.settings import LIMITS
@@ -228,22 +225,6 @@ def test_other_computers_are_not_served_without_a_key(
     assert "recollect keys add" in capsys.readouterr().err
 
 
-@pytest.mark.full
-def test_other_computers_are_served_while_their_key_is_valid(
-    place: str, user: str, start: Start
-) -> None:
-    with closing(keys(place)) as api_keys:
-        text, api_key = new_key(api_keys, user)
-        server = start("--host", "0.0.0.0")
-        local = f"http://127.0.0.1:{server.port}"
-        assert httpx.get(f"{local}/openapi.json", timeout=PATIENCE).status_code == 401
-        good = {"X-API-Key": text}
-        assert httpx.get(f"{local}/openapi.json", headers=good, timeout=PATIENCE).status_code == 200
-        revoke(api_keys, api_key.id)
-        assert httpx.get(f"{local}/openapi.json", headers=good, timeout=PATIENCE).status_code == 401
-    assert server.stop() == 0
-
-
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def conversation_search(server: Process, **headers: str) -> str:
     """The text that `conversation_search` returns over HTTP."""
@@ -260,24 +241,6 @@ def conversation_search(server: Process, **headers: str) -> str:
 
 def warnings(server: Process) -> list[dict[str, Any]]:
     return [line for line in server.lines() if line["level"] == "warning"]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "name", ["CONVERSATION_DB", pytest.param("ORIGIN_CONVERSATION_DB", marks=pytest.mark.full)]
-)
-def test_the_only_user_of_this_computer_searches_the_database_in_the_environment(
-    start: Start, tmp_path: Path, name: str
-) -> None:
-    export = tmp_path / "export.db"
-    with closing(sqlite3.connect(export)) as db, db:
-        db.execute("create table conversations (id, title)")
-        db.execute("create table messages (conversation_id, role, content, create_time)")
-        db.execute("insert into conversations values ('c1', 'Fruit')")
-        db.execute("insert into messages values ('c1', 'user', 'an apple', 1)")
-    server = start(**{name: str(export)})
-    assert conversation_search(server).endswith("(conv: Fruit)\nan apple")
-    assert warnings(server) == []
 
 
 @pytest.mark.parametrize(
@@ -391,58 +354,6 @@ def test_malformed_requests_are_rejected_and_others_still_answered(start: Start)
             assert answer.split(b" ")[1] == status, request[:200]
         assert httpx.get(f"{server.address}/healthz", timeout=PATIENCE).status_code == 200
     assert server.stop() == 0
-
-
-@pytest.fixture
-def server_thread(place: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    """A server in a thread with short timeouts and room for two connections."""
-    monkeypatch.setattr(module, "LIMITS", replace(LIMITS, connections=2))
-    monkeypatch.setattr(client_connections, "LIMITS", replace(LIMITS, header_seconds=0.05))
-    listening = threading.Event()
-    listener = socket.create_server(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-    service = Service(Path(place), ServiceConfig(port=port))
-    server = module._Server(service, listening.set)
-    thread = threading.Thread(target=server.run, args=([listener],))
-    thread.start()
-    assert listening.wait(PATIENCE)
-    yield "127.0.0.1", port
-    server.should_exit = True
-    thread.join(PATIENCE)
-    service.close()
-    assert not thread.is_alive()
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-@pytest.mark.parametrize(
-    "data", [b"", b"GET /healthz HTT", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "]
-)
-def test_connections_that_send_no_complete_headers_time_out(
-    server_thread: tuple[str, int], data: bytes
-) -> None:
-    with socket.create_connection(server_thread, timeout=PATIENCE) as connection:
-        connection.sendall(data)
-        assert read_all(connection) == b""
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_too_many_connections_get_a_retry_after(
-    server_thread: tuple[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LIMITS", replace(LIMITS, connections=2))
-    with ExitStack() as stack:
-        connections = [
-            stack.enter_context(socket.create_connection(server_thread, timeout=PATIENCE))
-            for _ in range(2)
-        ]
-        host = f"Host: 127.0.0.1:{server_thread[1]}".encode()
-        for connection in connections:  # streams do not wait for their clients
-            connection.sendall(b"GET /api/events HTTP/1.1\r\n" + host + b"\r\n\r\n")
-            assert connection.recv(20).startswith(b"HTTP/1.1 200")
-        with socket.create_connection(server_thread, timeout=PATIENCE) as third:
-            answer = read_all(third)
-        assert answer.startswith(b"HTTP/1.1 503 ")
-        assert b"Retry-After: 1\r\n" in answer
 
 
 # -- logging ---

@@ -36,24 +36,16 @@ class OpenConnections:
     def __init__(self, trusted_proxies: tuple[str, ...], limit: int) -> None:
         self._trusted_proxies = trusted_proxies
         self._limit = limit
-        self._open = 0
+        self.open = 0
         self._unproven: WaitingRoom[HttpProtocol] = WaitingRoom()
         """Waiting for a client that has not yet sent a request with a valid credential."""
         self._idle: WaitingRoom[HttpProtocol] = WaitingRoom()
         """Waiting for the next request of a client that has."""
 
-    def add(self) -> None:
-        self._open += 1
-
-    def remove(self) -> None:
-        self._open -= 1
-
     def wait(self, connection: HttpProtocol) -> None:
         """A connection waits for its client to send a request."""
-        if connection.is_proven:
-            self._idle.enter(connection, connection.network)
-            return
-        self._unproven.enter(connection, connection.network)
+        room = self._idle if connection.is_proven else self._unproven
+        room.enter(connection, connection.network)
 
     def stop_waiting(self, connection: HttpProtocol) -> None:
         self._unproven.leave(connection)
@@ -61,25 +53,21 @@ class OpenConnections:
 
     def make_room(self, newcomer: HttpProtocol) -> bool:
         """Close a connection for a new one if there are too many. Returns False if none may be."""
-        victim = self._victim(newcomer)
-        if victim is not None:
-            self.stop_waiting(victim)
-            victim.transport.abort()
-        return victim is not None or self._open <= self._limit
-
-    def _victim(self, newcomer: HttpProtocol) -> HttpProtocol | None:
-        network = newcomer.network
-        share = LIMITS.waiting_connections_each_address
-        victim = None
+        network, victim = newcomer.network, None
         # All clients of a proxy have its address.
         is_shared = is_in_networks(newcomer.peer, self._trusted_proxies)
+        share = LIMITS.waiting_connections_each_address
         if self._unproven.count(network) > share and not is_shared:
             victim = self._unproven.longest_waiting(network, LIMITS.waiting_seconds)
-        if victim is None and self._open > self._limit:
+        if victim is None and self.open > self._limit:
             victim = self._unproven.longest_waiting(self._unproven.greediest())
             if victim in (None, newcomer):
                 victim = self._idle.longest_waiting(self._idle.greediest())
-        return victim
+        if victim is None:
+            return self.open <= self._limit
+        self.stop_waiting(victim)
+        victim.transport.abort()
+        return True
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
@@ -87,10 +75,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        _connections(self.config).add()
+        _connections(self.config).open += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
-        _connections(self.config).remove()
+        _connections(self.config).open -= 1
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -135,7 +123,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.peer = self.client[0]
         self.network = client_network(self.peer)
         self._connections = _connections(self.config)
-        self._connections.add()
+        self._connections.open += 1
         self._connections.wait(self)
         self._begin_head()
         if not self._connections.make_room(self):
@@ -144,14 +132,14 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
         self._connections.stop_waiting(self)
-        self._connections.remove()
+        self._connections.open -= 1
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self) -> None:
         # This protocol never learns that the connection was lost. The next one counts it.
         self._stop_timer()
         self._connections.stop_waiting(self)
-        self._connections.remove()
+        self._connections.open -= 1
         super().handle_websocket_upgrade()
 
     def prove(self) -> None:

@@ -24,8 +24,6 @@ T = TypeVar("T")
 class _Slot:
     """One user's place in the pool. The first borrower opens the library; others wait for it."""
 
-    __slots__ = ("borrowers", "library", "lock")
-
     def __init__(self) -> None:
         self.borrowers = 0
         self.library: Library | None = None
@@ -67,13 +65,17 @@ class Libraries:
     @contextmanager
     def borrow(self, user: str) -> Iterator[Library]:
         """The user's library, created on first use. Do not close it or keep it after the block."""
-        slot = self._reserve(user)
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable("The server is shutting down.")
+            slot = self._slots.setdefault(user, _Slot())
+            self._slots.move_to_end(user)
+            slot.borrowers += 1
         try:
             with slot.lock:
                 if slot.library is None:
                     slot.library = self._open(self._place, user)
-                library = slot.library
-            yield library
+            yield slot.library
         finally:
             self._release(user, slot)
 
@@ -89,23 +91,20 @@ class Libraries:
         for closer in closers:
             closer.join()
 
-    def _reserve(self, user: str) -> _Slot:
-        with self._lock:
-            if self._closed:
-                raise StoreUnavailable("The server is shutting down.")
-            slot = self._slots.setdefault(user, _Slot())
-            self._slots.move_to_end(user)
-            slot.borrowers += 1
-            return slot
-
     def _release(self, user: str, slot: _Slot) -> None:
         with self._lock:
             slot.borrowers -= 1
             if slot.library is None and not slot.borrowers:
                 self._slots.pop(user, None)  # opening failed
             evicted = self._evict()
-        for library in evicted:
-            self._close_in_background(library)
+            # Closing may wait for the indexer, and the request that returned the library must not.
+            if not evicted:
+                return
+            threads = [threading.Thread(target=library.close) for library in evicted]
+            self._closers = {other for other in self._closers if other.is_alive()}
+            self._closers.update(threads)
+            for thread in threads:
+                thread.start()
 
     def _evict(self) -> list[Library]:
         """Remove idle libraries from the pool until it fits. The caller closes them."""
@@ -115,11 +114,3 @@ class Libraries:
         idle_users = [user for user, slot in self._slots.items() if not slot.borrowers]
         slots = [self._slots.pop(user) for user in idle_users[:excess]]
         return [slot.library for slot in slots if slot.library is not None]
-
-    def _close_in_background(self, library: Library) -> None:
-        """Closing may wait for the indexer, and the request that returned the library must not."""
-        thread = threading.Thread(target=library.close, name="recollect-close")
-        with self._lock:
-            self._closers = {other for other in self._closers if other.is_alive()}
-            thread.start()
-            self._closers.add(thread)

@@ -196,13 +196,12 @@ def _status(error: Exception) -> int:
 
 def is_disk_full(error: BaseException | None) -> bool:
     """Whether a file could not be written because its disk is full."""
-    if error is None:
-        return False
-    if isinstance(error, errors.StorageFull):
-        return True
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return is_disk_full(error.__cause__)
+    while error is not None:
+        is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if is_full or isinstance(error, errors.StorageFull):
+            return True
+        error = error.__cause__
+    return False
 
 
 def from_validation_error(error: RequestValidationError) -> Problem:

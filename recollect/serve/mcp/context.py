@@ -192,11 +192,11 @@ class LocalLibrary:
                 open_library = places.open if create else places.open_existing
                 self._library = open_library(self.home, self.user)
             if self._library is None:
-                home: object = place(self.home)
-                if isinstance(home, str):  # a database address, which contains a password
-                    home = "that database"
+                home = place(self.home)
+                # The address of a database contains a password.
+                where = "that database" if isinstance(home, str) else home
                 raise NoLibrary(
-                    f"Database not found: no library in {home}. "
+                    f"Database not found: no library in {where}. "
                     "Create one with: recollect import PATH"
                 )
             return self._library
