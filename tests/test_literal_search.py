@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -14,7 +14,6 @@ import recollect
 from recollect.errors import SearchTimeout
 from recollect.settings import LIMITS
 from recollect.store.sqlite import passages
-from recollect.store.sqlite.compression import Codec
 
 DOCS = Path(__file__).parents[1] / "docs"
 QUERIES = (
@@ -53,7 +52,7 @@ def english(count: int) -> list[str]:
 
 
 @pytest.fixture(
-    params=[1_200, *(pytest.param(n, marks=pytest.mark.full) for n in (10_000, 40_000, 100_000))]
+    params=[1_200, *(pytest.param(n, marks=pytest.mark.full) for n in (10_000, 40_000))]
 )
 def texts(request: pytest.FixtureRequest) -> list[str]:
     return english(request.param)
@@ -70,9 +69,7 @@ def library(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[recol
         yield library
 
 
-def test_literal_search_finds_what_like_finds(
-    library: recollect.Library, texts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_literal_search_finds_what_like_finds(library: recollect.Library, texts: list[str]) -> None:
     db = sqlite3.connect(":memory:")
     db.execute("create table message (content text)")
     db.executemany("insert into message values (?)", [(text.casefold(),) for text in texts])
@@ -82,21 +79,10 @@ def test_literal_search_finds_what_like_finds(
         if is_sealed:
             library._store.refresh()
         for query, matches in expected.items():
-            if len(texts) <= 40_000 or query != "a":  # a letter may take too long to count
-                assert library.find_text(query, limit=200).total == len(matches), query
+            assert library.find_text(query, limit=200).total == len(matches), query
             contents = [message.content.casefold() for message in library.recent(query, limit=200)]
             if matches:
                 assert contents == matches[::-1][:200], query
-    texts_read: list[str | bytes] = []
-    finder = Codec.finder
-
-    def counting(codec: Codec, folded: str) -> Callable[[str | bytes], bool]:
-        is_found = finder(codec, folded)
-        return lambda body: texts_read.append(body) or is_found(body)  # type: ignore[func-returns-value]
-
-    monkeypatch.setattr(Codec, "finder", counting)
-    assert library.find_text("->").total == len(expected["->"])
-    assert len(texts_read) < len(texts) / 20
 
 
 @pytest.mark.parametrize("texts", [["nothing here"] * 50])

@@ -62,18 +62,12 @@ _LONGEST_SLEEP = 0.005
 _WAIT_THAT_HALVES_SLEEPS = 0.05
 
 
-KeysWithSymbols = Callable[["Connection", Sequence[str], int], list[int] | None]
-
-
 class Connection(apsw.Connection):
     """A connection with the methods that the shared SQL needs (see store.sql.database)."""
 
     codec: Codec
     unlocked_stamp: FileStamp | None = None
     """If this connection reads without locks: the files as they were when it was opened."""
-    keys_with_symbols: KeysWithSymbols | None = None
-    """The keys of the passages that may have some symbols, unless there are more than a limit."""
-
     _memo: dict[Hashable, Any]
     _memo_version: int | None = None
     """The version of the database that the memo belongs to."""

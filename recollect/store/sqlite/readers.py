@@ -21,7 +21,6 @@ from recollect.priority import searching
 from recollect.settings import LIMITS
 from recollect.store.sqlite.connection import (
     Connection,
-    KeysWithSymbols,
     connect,
     connect_read_only,
     file_stamp,
@@ -57,8 +56,6 @@ class Readers:
         self._version_lock = threading.Lock()
         self._version_reader: Connection | None = None
         self._is_closed = False
-        self.keys_with_symbols: KeysWithSymbols | None = None
-        """Given to each connection that reads; see `Connection.keys_with_symbols`."""
 
     def close(self) -> None:
         with self._version_lock:
@@ -75,11 +72,6 @@ class Readers:
     def open_reader(self) -> Connection:
         """A new connection to read from. The caller closes it."""
         self._require_open()
-        db = self._connect()
-        db.keys_with_symbols = self.keys_with_symbols
-        return db
-
-    def _connect(self) -> Connection:
         if self.read_only:
             return connect_read_only(self.path)
         try:

@@ -60,7 +60,6 @@ class SqliteStore(SqlStore[Connection], text=passages):
     def __init__(self, path: Path, read_only: bool = False) -> None:
         """Open a library, and create it if it does not exist. With `read_only`, do neither."""
         self._connections = Connections(path, why_read_only(path, read_only))
-        self._connections.keys_with_symbols = self._keys_with_symbols
         self._index_folder = IndexFolder(self._connections)
         self._purging = Purging(self._connections, self._index_folder.purge)
         if self.read_only:
@@ -167,13 +166,6 @@ class SqliteStore(SqlStore[Connection], text=passages):
         )
 
     # -- text search ---
-
-    def _keys_with_symbols(
-        self, db: Connection, symbols: Sequence[str], limit: int
-    ) -> list[int] | None:
-        if not has_volumes(db):
-            return None
-        return self._index_folder.volumes.keys_with_symbols(db, symbols, limit)
 
     def match(self, node: Node, filter: Filter, limit: int) -> list[int]:
         def work(db: Connection) -> list[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 
-from recollect.language.symbols import symbol_name, symbol_pairs
+from recollect.language.symbols import symbol_name
 from recollect.language.text import comparable, fold, has_all_words, indexable, indexable_fragment
 from recollect.settings import LIMITS
 from recollect.store.sql.statistics import long_passages
@@ -44,29 +44,13 @@ def single_word_query(db: Connection, text: str) -> str | None:
 
 
 def candidates_for_text(db: Connection, text: str) -> set[int] | None:
-    """The keys of the passages whose symbols and words could contain the text.
+    """The keys of the passages whose words could contain the text.
 
-    None if no index can tell, or if there are so many that a scan is as fast.
+    None if the index cannot tell, or if there are so many that a scan is as fast.
     """
     last_key: int = db.get("select passage from last_key")
     limit = max(MAX_SORTED_MATCHES, min(last_key // _SCANNED_SHARE, _MAX_READ))
-    text = text[:_PROBE_CHARACTERS]
-    symbols = symbol_pairs(fold(text))
-    matches = None
-    if symbols and db.keys_with_symbols:
-        matches = db.keys_with_symbols(db, sorted(symbols), limit)
-    if matches is None:
-        return keys_with_words_around(db, text, limit)
-    keys = set(matches)
-    if len(keys) > MAX_SORTED_MATCHES:
-        by_words = keys_with_words_around(db, text, limit)
-        if by_words is not None:
-            keys &= by_words
-    return keys
-
-
-def keys_with_words_around(db: Connection, text: str, limit: int) -> set[int] | None:
-    return matching_keys(db, enclosing_words_query(db, text), limit)
+    return matching_keys(db, enclosing_words_query(db, text[:_PROBE_CHARACTERS]), limit)
 
 
 def matching_keys(db: Connection, query: str | None, limit: int) -> set[int] | None:

@@ -31,7 +31,7 @@ from recollect.store.sqlite.volume_queries import (
     truncate_word,
 )
 
-FORMAT = 4
+FORMAT = 5
 MANIFEST = "volume.json"
 Match = tuple[int, float]
 """The key of a passage, and its BM25 score."""
@@ -142,17 +142,6 @@ class Volume:
                 among_keys = any_value("key", excluded_keys, _MAX_SINGLE_KEYS)
                 total -= index.count(all_of([query, among_keys]))
         return total
-
-    def keys_with_symbols(self, symbols: Sequence[str], limit: int) -> list[int] | None:
-        """The keys of all passages with these symbols, changed ones included; None if too many.
-
-        See `language.symbols`.
-        """
-        query = all_of([any_value("symbols", [symbol]) for symbol in symbols])
-        indexes = list(self._indexes(True))
-        if sum(index.count(query) for index in indexes) > limit:
-            return None
-        return [key for index in indexes for key in index.matching_keys(query)]
 
     def frequencies(
         self, words: Sequence[str], hidden: bool, kinds: Sequence[str] = ()

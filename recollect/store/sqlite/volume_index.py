@@ -191,26 +191,6 @@ class VolumeIndex:
             fts.count_matches(db, node, None, key_range, limit)[0] for key_range in fts_ranges
         )
 
-    def keys_with_symbols(
-        self, db: Connection, symbols: Sequence[str], limit: int
-    ) -> list[int] | None:
-        """The keys of the passages that may have these symbols; None if there are more than that.
-
-        These are also the passages that are in no volume, or have changed.
-        """
-        volumes, gaps = self._volumes_and_gaps(db)
-        keys = [*changed_passages(db)[0]] if volumes else []
-        for first, last in gaps:
-            keys += range(first, min(last, first + limit) + 1)
-        for _, volume in volumes:
-            matches = None
-            with suppress(UnreadableVolume):
-                matches = volume.keys_with_symbols(symbols, limit - len(keys))
-            if matches is None or len(keys) > limit:
-                return None
-            keys += matches
-        return keys
-
     def _search_volumes(
         self, db: Connection, node: Node, search: Callable[[Volume], T]
     ) -> VolumeResults[T]:

@@ -43,7 +43,6 @@ def schema() -> tantivy.Schema:
     """The fields of a passage in an index."""
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name="whitespace")
-    builder.add_text_field("symbols", tokenizer_name="whitespace", index_option="basic")
     builder.add_unsigned_field("key", fast=True, indexed=True)
     builder.add_unsigned_field("document", indexed=True)
     builder.add_text_field("role", tokenizer_name="raw", index_option="basic")

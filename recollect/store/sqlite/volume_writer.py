@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import tantivy
 
-from recollect.language.symbols import symbol_pairs
-from recollect.language.text import comparable
 from recollect.model.kinds import CONVERSATION
 from recollect.store.sqlite.checksums import file_checksum
 from recollect.store.sqlite.text_index import prepare_text
@@ -135,7 +133,6 @@ class _IndexWriter:
             # A separate value, so that no phrase runs from the title into the content.
             entry.add_text("text", split_words(prepare_text(row.title)))
         entry.add_text("text", split_words(prepare_text(row.content)))
-        entry.add_text("symbols", " ".join(symbol_pairs(comparable(row.content))))
         entry.add_unsigned("key", row.key)
         entry.add_unsigned("document", row.document)
         if row.role is not None:
