@@ -63,18 +63,6 @@ Position = Annotated[int, Query(ge=0, le=2**31)]
 
 
 @dataclass(frozen=True, slots=True)
-class ListRequest:
-    """What to show for a kind: its list, a form for a new item, or the target of a link."""
-
-    new: bool = False
-    link: str = ""
-    of: str = ""
-    """The note that has the link."""
-    name: str = ""
-    """The title of the new item."""
-
-
-@dataclass(frozen=True, slots=True)
 class ItemRequest:
     """How to show an item."""
 
@@ -87,21 +75,27 @@ class ItemRequest:
 
 @routes.add("GET /knowledge/{kind}", READ)
 def item_list(
-    access: AccessTo, filters: Filters, kind: str, request: Annotated[ListRequest, Depends()]
+    access: AccessTo,
+    filters: Filters,
+    kind: str,
+    new: bool = False,
+    name: str = "",
+    link: str = "",
+    of: str = "",
 ) -> Response:
+    """The list of a kind, a form for a new item, or the target of a link in the note `of`."""
     if is_conversations(kind):
         return RedirectResponse("/", 307)
-    if request.link and kind == NOTES:
-        target, source = storable(request.link), storable(request.of)
+    if link and kind == NOTES:
         with access.read() as library:
-            note = resolve_link(library, target, source)
+            note = resolve_link(library, storable(link), storable(of))
             if note is None:
-                title = truncate(request.link.partition("#")[0].strip() or request.link, 200)
-                values = frame(library, NOTES, filters) | {"title": title, "from_id": request.of}
+                title = truncate(link.partition("#")[0].strip() or link, 200)
+                values = frame(library, NOTES, filters) | {"title": title, "from_id": of}
                 return page(access.request, "missing_note.html", **values)
         return item(access, filters, NOTES, note.id, ItemRequest())
-    if request.new:
-        return new_page(access, filters, kind, request.name)
+    if new:
+        return new_page(access, filters, kind, name)
     with access.read() as library:
         values = frame(library, kind, filters)
     return page(access.request, "item_list.html", tab=get_tab(kind), **values)
@@ -259,14 +253,11 @@ def markdown_body(library: Library, principal: Principal, summary: Summary) -> M
 
 def _facts(metadata: Mapping[str, Json], fields: Mapping[str, str]) -> Iterator[str]:
     """Author, length and the like, for the line below the title."""
-    authors = (fields.get("author"), fields.get("creator"))
-    author = next(filter(None, authors), "") or _text(metadata, "author", "creator")
-    if author:
-        yield f"by {author}"
-    if version := _text(metadata, "character_version"):
-        yield f"version {version}"
-    if nickname := _text(metadata, "nickname"):
-        yield f"called {nickname}"
+    author = _text({**metadata, **fields}, "author", "creator")
+    version, nickname = _text(metadata, "character_version"), _text(metadata, "nickname")
+    for word, text in (("by", author), ("version", version), ("called", nickname)):
+        if text:
+            yield f"{word} {text}"
     duration = metadata.get("duration")
     if isinstance(duration, (int, float)) and duration > 0:
         yield format_clock(duration)
@@ -362,18 +353,11 @@ def resolve_link(library: Library, target: str, from_id: str) -> Summary | None:
     if not name:
         return None
     name = name.casefold()
-    return note_by_title(library, name) or note_by_alias(library, name)
-
-
-def note_by_title(library: Library, name: str) -> Summary | None:
-    """The note with the end of a path, or with a title."""
     notes, _ = library.knowledge.list(NOTES, search=name.rpartition("/")[2], limit=_NOTES_PAGE)
     paths = [note for note in notes if f"/{note.id}".casefold().endswith(f"/{name}")]
     titles = [note for note in notes if note.title.casefold() == name]
-    return next(iter(paths + titles), None)
-
-
-def note_by_alias(library: Library, name: str) -> Summary | None:
+    if paths or titles:
+        return (paths + titles)[0]
     for offset in range(0, _MAX_ALIAS_SCAN, _NOTES_PAGE):
         notes, total = library.knowledge.list(NOTES, limit=_NOTES_PAGE, offset=offset)
         for note in notes:

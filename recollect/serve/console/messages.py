@@ -237,21 +237,19 @@ def pair_results(steps: Mapping[int, Step]) -> dict[int, int]:
                 calls_by_id[call_id] = index
         elif passage.type == "tool_result":
             call = calls_by_id.pop(_call_id(passage), None)
-            if call is None and last is not None and answers(index, passage, *last):
+            if call is None and last is not None and answers(passage, last[1]):
                 call = last[0]
             if call is not None and index - call <= LOOKAROUND:
                 pairs[index] = call
-        last = (index, passage)
+        last = (index, passage) if index + 1 in steps else None
     return pairs
 
 
-def answers(index: int, result: Passage, call_index: int, call: Passage) -> bool:
+def answers(result: Passage, call: Passage) -> bool:
     """Whether a result without an id answers the message before it."""
-    if call.type != "tool_call" or index != call_index + 1:
-        return False
-    if _call_id(call) and _call_id(result):
-        return False
-    return call.tool == result.tool or not call.tool or not result.tool
+    have_ids = _call_id(call) and _call_id(result)
+    have_other_tools = call.tool and result.tool and call.tool != result.tool
+    return call.type == "tool_call" and not have_ids and not have_other_tools
 
 
 def _call_id(passage: Passage) -> str:
@@ -271,15 +269,13 @@ def outcome(call: Passage, result: Passage | None, now: datetime | None = None) 
 
 
 def _has_failed(metadata: Mapping[str, Json]) -> bool:
-    for fields in with_nested(metadata):
-        if fields.get("is_error") is True or fields.get("success") is False:
-            return True
-        exit_code = fields.get("exit_code")
-        if isinstance(exit_code, int) and exit_code != 0:
-            return True
-        if str(fields.get("status", "")).lower() in _FAILURES:
-            return True
-    return False
+    return any(
+        fields.get("is_error") is True
+        or fields.get("success") is False
+        or (isinstance(fields.get("exit_code"), int) and fields["exit_code"] != 0)
+        or str(fields.get("status", "")).lower() in _FAILURES
+        for fields in with_nested(metadata)
+    )
 
 
 def with_nested(metadata: Mapping[str, Json]) -> list[Mapping[str, Json]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -158,14 +159,27 @@ def search(
     if kind != CONVERSATIONS:
         access.require(READ, KNOWLEDGE)
         searches.append(partial(search_items, access, library, request, filters, kind))
-    parts = in_time(searches)
-    results = by_score(parts, "results")
+    parts: list[dict[str, Any]] = []
+    timeout: SearchTimeout | None = None
+    for run in searches:
+        try:
+            parts.append(run())
+        except SearchTimeout as error:  # the other part may have results
+            timeout = error
+    if timeout is not None:
+        if not any(part["results"] for part in parts):
+            raise timeout
+        parts = [part | {"note": f"{part['note']} {INCOMPLETE}".strip()} for part in parts]
+    results, nearest = (
+        sorted((each for part in parts for each in part[name]), key=lambda each: -each.score)
+        for name in ("results", "nearest")
+    )
     corrections = {k: v for part in reversed(parts) for k, v in part["corrections"].items()}
     texts = [text for each in results for text in (each.title, *(x.snippet for x in each.lines))]
     note, verb = note_on_all(parts), matching_verb(request.query, request.options().now)
     values: dict[str, Any] = {
         "results": results,
-        "nearest": by_score(parts, "nearest")[:3],
+        "nearest": nearest[:3],
         "has_more": any(part["has_more"] for part in parts),
         "uses_filters": kind == CONVERSATIONS and bool(filters.count),
         "corrected_query": corrected_query(request.query, corrections, texts),
@@ -181,26 +195,6 @@ def search(
         if verb == "mentions":  # the heading says so
             values["note"] = _ABSENCE.sub("", note).strip()
     return {"is_first_page": request.offset == 0, "search_kind": kind, "results": values}
-
-
-def in_time(searches: Sequence[Callable[[], dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The parts of the page. One that took too long is left out if another one has results."""
-    parts: list[dict[str, Any]] = []
-    timeout: SearchTimeout | None = None
-    for search in searches:
-        try:
-            parts.append(search())
-        except SearchTimeout as error:
-            timeout = error
-    if timeout is None:
-        return parts
-    if not any(part["results"] for part in parts):
-        raise timeout
-    return [part | {"note": f"{part['note']} {INCOMPLETE}".strip()} for part in parts]
-
-
-def by_score(parts: Sequence[dict[str, Any]], name: str) -> list[Result]:
-    return sorted((each for part in parts for each in part[name]), key=lambda each: -each.score)
 
 
 def note_on_all(parts: list[dict[str, Any]]) -> str:
@@ -293,34 +287,32 @@ def _line(hit: Hit, page: Page) -> ResultLine:
 
 
 def explain(hit: Hit, page: Page) -> str:
-    """How a hit was found, in a sentence."""
-    sentences = [explain_match(hit, page)]
-    if hit.copies == 1:
-        sentences.append("One more message has the same text.")
-    elif hit.copies:
-        sentences.append(f"{hit.copies:,} more messages have the same text.")
-    return " ".join(filter(None, sentences))
-
-
-def explain_match(hit: Hit, page: Page) -> str:
-    if not hit.arms or page.nearest:  # the nearest are not similar
-        return ""
+    """How a hit was found, in sentences."""
     names = [
         f"“{as_written(term.removesuffix('*'), [hit.snippet])}”"
         for term in join_pairs(hit.terms, hit.snippet)
     ][:_MAX_TERMS]
     found = " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-    if page.matched == "literal" and hit.arms == ("text",) and not found:
-        return "Contains this text."
-    if not found and "text" in hit.arms and hit.parts.get("title"):
-        return "The title contains words of the search."
-    if "vector" not in hit.arms:
-        return f"Contains {found or 'words of the search'}."
-    if found and "text" in hit.arms:
-        return f"Contains {found}, and is similar in meaning."
-    if found:
-        return f"Similar in meaning, and contains {found}."
-    return "Similar in meaning, in other words."
+    by_words, by_meaning = "text" in hit.arms, "vector" in hit.arms
+    text = ""
+    if not hit.arms or page.nearest:  # the nearest are not similar
+        text = ""
+    elif page.matched == "literal" and not by_meaning and not found:
+        text = "Contains this text."
+    elif not found and by_words and hit.parts.get("title"):
+        text = "The title contains words of the search."
+    elif not by_meaning:
+        text = f"Contains {found or 'words of the search'}."
+    elif not found:
+        text = "Similar in meaning, in other words."
+    elif by_words:
+        text = f"Contains {found}, and is similar in meaning."
+    else:
+        text = f"Similar in meaning, and contains {found}."
+    if hit.copies:
+        more = "One more message has" if hit.copies == 1 else f"{hit.copies:,} more messages have"
+        text += f" {more} the same text."
+    return text.strip()
 
 
 # -- items ---
@@ -329,11 +321,10 @@ def explain_match(hit: Hit, page: Page) -> str:
 def search_items(
     access: Access, library: Library, request: SearchRequest, filters: ListFilters, kind: str
 ) -> dict[str, Any]:
-    kind_filters: dict[str, dict[str, Any]] = {}
-    if kind == NOTES and filters.tag:
-        kind_filters = {NOTES: {"keywords": list(filters.tag)}}
-    if kind == MEDIA and filters.type:
-        kind_filters = {MEDIA: {"media_types": list(filters.type)}}
+    kind_filters: dict[str, dict[str, Any]] = {
+        NOTES: {"keywords": list(filters.tag)} if kind == NOTES and filters.tag else {},
+        MEDIA: {"media_types": list(filters.type)} if kind == MEDIA and filters.type else {},
+    }
     kinds = ITEM_KINDS if kind == ALL_KINDS else (kind,)
     options = KnowledgeOptions(
         sources=[TABS[name].source for name in kinds],
@@ -350,15 +341,10 @@ def search_items(
     # For fields or a time alone, items are only listed.
     has_words = parse_query(storable(request.query)).node is not None
     explanations = _ITEM_EXPLANATIONS if has_words and not note.startswith(BY_TIME) else {}
+    result = partial(item_result, library, request.query)
     return {
-        "results": [
-            item_result(library, result, request.query, explanations)
-            for result in response["results"]
-        ],
-        "nearest": [
-            item_result(library, result, request.query, {})
-            for result in response.get("nearest", ())
-        ],
+        "results": [result(each, explanations) for each in response["results"]],
+        "nearest": [result(each, {}) for each in response.get("nearest", ())],
         "note": without_corrections(note, corrections),
         "is_weak": response.get("weak", False),
         "is_partial": response.get("partial", False),
@@ -368,11 +354,15 @@ def search_items(
 
 
 def item_result(
-    library: Library, result: Mapping[str, Json], query: str, explanations: Mapping[str, str]
+    library: Library, query: str, result: Mapping[str, Json], explanations: Mapping[str, str]
 ) -> Result:
     """A result of the Knowledge API, which may be no match, only near or listed."""
     id, tab, loc = result["id"], TABS_BY_SOURCE[result["source"]], result["loc"] or {}
-    text, marks = plain_snippet(*mark_words(result["snippet"] or "", query))
+    text, marks = result["snippet"] or "", ()
+    with suppress(InvalidInput):
+        node = parse_query(storable(query)).node
+        text, marks = snippet(text, words(node) if node else [], 4 * len(text) + 8)
+    text, marks = plain_snippet(text, marks)
     index, seconds, field = loc.get("chunk_index"), loc.get("seconds"), str(loc.get("field"))
     position = None
     if isinstance(index, int) and index >= WINDOW_PASSAGES and "field" not in loc:
@@ -404,15 +394,6 @@ def item_result(
         details=[detail for detail in (result["media_type"] or tab.singular, place) if detail],
         tags=(result["tags"] or [])[:3],
     )
-
-
-def mark_words(text: str, query: str) -> tuple[str, Sequence[tuple[int, int]]]:
-    """Mark the words of the query in a snippet, without cutting it."""
-    try:
-        node = parse_query(storable(query)).node
-    except InvalidInput:
-        return text, ()
-    return snippet(text, words(node) if node else [], 4 * len(text) + 8)
 
 
 # -- what to try if nothing is found, and how a correction is shown ---

@@ -116,7 +116,12 @@ def _paragraphs(cues: Iterable[Cue], summary: Summary) -> Iterator[Paragraph]:
     paragraph: list[CueView] = []
     start, last, length = 0.0, None, 0
     for cue in cues:
-        if last is not None and starts_paragraph(cue, last, length):
+        if last is not None and (
+            cue.speaker != last.speaker
+            or cue.start - last.end > _LONG_PAUSE
+            or length > 3 * _PARAGRAPH_CHARS
+            or (length > _PARAGRAPH_CHARS and last.text.rstrip().endswith(_SENTENCE_ENDS))
+        ):
             yield _paragraph(paragraph, start, last.speaker, url)
             paragraph = []
         if not paragraph:
@@ -127,14 +132,6 @@ def _paragraphs(cues: Iterable[Cue], summary: Summary) -> Iterator[Paragraph]:
         last, length = cue, length + len(cue.text)
     if last is not None:
         yield _paragraph(paragraph, start, last.speaker, url)
-
-
-def starts_paragraph(cue: Cue, last: Cue, length: int) -> bool:
-    if cue.speaker != last.speaker or cue.start - last.end > _LONG_PAUSE:
-        return True
-    if length > 3 * _PARAGRAPH_CHARS:
-        return True
-    return length > _PARAGRAPH_CHARS and last.text.rstrip().endswith(_SENTENCE_ENDS)
 
 
 def _paragraph(cues: Sequence[CueView], start: float, speaker: str | None, url: str) -> Paragraph:
