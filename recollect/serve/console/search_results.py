@@ -358,7 +358,8 @@ def item_result(
 ) -> Result:
     """A result of the Knowledge API, which may be no match, only near or listed."""
     id, tab, loc = result["id"], TABS_BY_SOURCE[result["source"]], result["loc"] or {}
-    text, marks = result["snippet"] or "", ()
+    text = result["snippet"] or ""
+    marks: Sequence[tuple[int, int]] = ()
     with suppress(InvalidInput):
         node = parse_query(storable(query)).node
         text, marks = snippet(text, words(node) if node else [], 4 * len(text) + 8)
