@@ -28,7 +28,7 @@ from recollect.errors import RecollectError
 from recollect.language.text import printable, printable_line
 from recollect.library import Library
 from recollect.model.documents import Passage
-from recollect.model.search import Hit, SearchOptions
+from recollect.model.search import Hit
 from recollect.model.sources import source_label
 
 _LIMIT = 30
@@ -138,7 +138,8 @@ class SearchApp(App[None]):
     def _run_preview(self, entry: Entry) -> None:
         worker = get_current_worker()
         try:
-            passages = read_around(self._library, entry, _PREVIEW)
+            view = self._library.view(entry.id, around=entry.message_id, limit=_PREVIEW)
+            passages = [message.passage for message in view.messages]
         except RecollectError as error:
             self.call_from_thread(self._show_preview, entry, Text(str(error)))
             return
@@ -313,63 +314,41 @@ class MessageScroll(VerticalScroll):
 
 def find_entries(library: Library, query: str) -> tuple[list[Entry], str]:
     """The conversations that match a query, or the recent ones, and a line about them."""
+
+    def entry(id_: str, title: str, details: list[str], hit: Hit | None = None) -> Entry:
+        snippet = Text(printable(hit.snippet).replace("\n", " ") if hit else "")
+        for start, end in hit.marks if hit else ():
+            snippet.stylize("bold green", start, end)
+        label = printable_line(library.label(id_, title).strip().partition("\n")[0])
+        line = printable(" · ".join(details))
+        return Entry(
+            id_, short_id(library, id_), label, line, snippet, hit.message_id if hit else None
+        )
+
     if not query:
         summaries, total = library.conversation_page(limit=_LIMIT)
         entries = []
         for summary in summaries:
-            label = library.label(summary.id, summary.title)
-            details = [when(summary.updated_at or summary.created_at)]
-            details += [source_label(summary.source), plural(summary.message_count, "message")]
-            entries.append(
-                Entry(
-                    summary.id,
-                    short_id(library, summary.id),
-                    printable_line(label),
-                    " · ".join(details),
-                    Text(),
-                    None,
-                )
-            )
+            changed = when(summary.updated_at or summary.created_at)
+            count = plural(summary.message_count, "message")
+            details = [changed, source_label(summary.source), count]
+            entries.append(entry(summary.id, summary.title, details))
         return entries, f"{plural(total, 'conversation')}, the last changed first"
-    options = SearchOptions(group="conversation", limit=_LIMIT, typing=True)
-    page = library.search(query, options=options)
-    hits = page.hits or first_of_each(page.nearest)
+    page = library.search(query, group="conversation", limit=_LIMIT, typing=True)
+    nearest = {hit.conversation_id: hit for hit in reversed(page.nearest)}  # one each
     state = plural(page.total, "conversation")
     if not page.exact:
         state = f"at least {state}"
     if not page.hits:
-        state = "Nothing matches."
-        if page.nearest:
-            state += " Closest in meaning:"
+        state = "Nothing matches. Closest in meaning:" if nearest else "Nothing matches."
     if page.note:
         state += f" · {page.note}"
-    return [entry_of(library, hit) for hit in hits], state
-
-
-def first_of_each(hits: Sequence[Hit]) -> list[Hit]:
-    """One hit per conversation."""
-    firsts: dict[str, Hit] = {}
-    for hit in hits:
-        firsts.setdefault(hit.conversation_id, hit)
-    return list(firsts.values())
-
-
-def entry_of(library: Library, hit: Hit) -> Entry:
-    label = library.label(hit.conversation_id, hit.title).strip().partition("\n")[0]
-    details = [when(hit.created_at), source_label(hit.source)]
-    if hit.project != "default":
-        details.append(hit.project)
-    snippet = Text(printable(hit.snippet).replace("\n", " "))
-    for start, end in hit.marks:
-        snippet.stylize("bold green", start, end)
-    return Entry(
-        hit.conversation_id,
-        short_id(library, hit.conversation_id),
-        printable_line(label),
-        printable(" · ".join(details)),
-        snippet,
-        hit.message_id,
-    )
+    entries = []
+    for hit in page.hits or list(nearest.values())[::-1]:
+        project = [] if hit.project == "default" else [hit.project]
+        details = [when(hit.created_at), source_label(hit.source), *project]
+        entries.append(entry(hit.conversation_id, hit.title, details, hit))
+    return entries, state
 
 
 def row(entry: Entry) -> RenderableType:
@@ -382,15 +361,6 @@ def row(entry: Entry) -> RenderableType:
         snippet.truncate(_SNIPPET, overflow="ellipsis")
         lines.append(snippet)
     return Padding(Group(*lines), (0, 0, 1, 0))
-
-
-def read_around(library: Library, entry: Entry, count: int) -> list[Passage]:
-    """The messages around the one that was found, or the first ones."""
-    if entry.message_id is None:
-        view = library.view(entry.id, start=0, limit=count)
-    else:
-        view = library.view(entry.id, around=entry.message_id, limit=count)
-    return [message.passage for message in view.messages]
 
 
 def render(
