@@ -4,8 +4,8 @@
 
 A server answers requests over loopback, one at a time. For each: the CPU time of the server
 (medians of the runs, warm; the first request after the start apart), the time until the first byte
-and the bytes of the response, plain and compressed with gzip. Then the CPU time of commands, from
-the start of the process to its end, and the weight of the first page with its styles and scripts.
+and the bytes of the response, plain and compressed with gzip. Then the weight of the first page
+with its styles and scripts.
 
 Conversations have two to four messages, and come from five sources, forty projects, three years and
 eight models; some have tags. There are also 300 notes. The library is sealed and embedded, but not
@@ -40,7 +40,7 @@ import recollect
 from bench import corpus
 from bench.server import QUICK, Server
 from bench.speed import folder_for, format_ms, table_head, table_row
-from bench.startup import command_cost, process_cost
+from bench.startup import process_cost
 from recollect.index.refresh import refresh
 from recollect.model.documents import Document, Passage, arrange
 from recollect.model.kinds import NOTE
@@ -276,31 +276,6 @@ def measure_weight(site: Site) -> None:
         table_row(kind, len(bodies), f"{sum(map(len, bodies)):,}", f"{compressed:,}")
 
 
-# -- commands --------------------------------------------------------------------------------
-
-
-def measure_commands(place: Path | str, runs: int) -> None:
-    os.environ["RECOLLECT_HOME"] = str(place)
-    commands = {
-        "`python -c pass`": ["-c", "pass"],
-        "`recollect list`": ["-m", "recollect", "list"],
-        "`recollect list --tag tag-1`": ["-m", "recollect", "list", "--tag", "tag-1"],
-        "`recollect stats`": ["-m", "recollect", "stats"],
-        "`recollect search server`": ["-m", "recollect", "search", "server"],
-        "completion of `--project`": _completion("list", "--project", ""),
-        "completion of `--tag`": _completion("list", "--tag", ""),
-        "completion of an id": _completion("read", ""),
-    }
-    table_head("command", "CPU ms")
-    for name, command in commands.items():
-        costs = [command_cost(command) for _ in range(runs)]
-        table_row(name, format_ms(statistics.median(costs)))
-
-
-def _completion(*words: str) -> list[str]:
-    return ["-m", "recollect", "completion", "words", "--", *words]
-
-
 # -- the whole run ---------------------------------------------------------------------------
 
 
@@ -315,7 +290,6 @@ def main(arguments: argparse.Namespace, folder: Path) -> None:
         with running(place, database) as site:
             measure_requests(site, arguments.runs)
             measure_weight(site)
-        measure_commands(place, arguments.runs)
 
 
 if __name__ == "__main__":

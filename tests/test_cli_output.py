@@ -137,17 +137,3 @@ def test_paths_are_refused_where_they_would_be_ignored(run: Any) -> None:
     for words in (["--undo", "1", "2"], ["--list", "x.zip"], ["--undo", "1", "--list"]):
         assert "recollect: " in run("import", *words, fails=True)
     assert json.loads(run("stats", "--json"))["messages"]
-
-
-def test_an_import_that_was_resumed_need_not_be_resumed_again(run: Any, place: str) -> None:
-    from recollect.places import open as open_library
-
-    path = str(EXAMPLES / "codex")
-    run("import", str(EXAMPLES / "chatgpt"), "--no-index")
-    with open_library(place, background=False) as library:
-        library._store.start_import(path)
-    assert "Resume it" in run("import", "--list")
-    run("import", path, "--no-index")
-    listing = run("import", "--list")
-    assert "stopped" in listing
-    assert "Resume it" not in listing

@@ -217,30 +217,6 @@ def test_a_title_of_several_lines_is_shown_in_one(run: Any, tmp_path: Path) -> N
     assert run("read", "c1").startswith("First second third  recollect")
 
 
-def test_fields_and_tags_narrow_a_search(imported_run: Any) -> None:
-    def ids(*arguments: str) -> set[str]:
-        return {
-            hit["conversation_id"]
-            for hit in json.loads(imported_run("search", *arguments, "--json"))["hits"]
-        }
-
-    assert ids("authentication") == {"router", "tokens"}
-    assert ids("authentication", "--tag", "work") == ids("authentication tag:work") == {"router"}
-    assert ids("authentication -tag:work") == {"tokens"}
-    assert ids("roses role:assistant before:2025-03-02") == {"roses"}
-
-
-def test_relative_dates_are_resolved_from_now(imported_run: Any) -> None:
-    def parts(now: str) -> Any:
-        return json.loads(imported_run("search", "roses last week", "--now", now, "--json"))[
-            "hits"
-        ][0]["parts"]
-
-    assert "time" in parts("2025-03-10")
-    assert "time" not in parts("2025-09-01")
-    assert "'soon' is not a date" in imported_run("search", "roses", "--now", "soon", fails=True)
-
-
 def test_the_help_lists_the_fields_and_the_operators(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["search", "--help"])

@@ -117,28 +117,3 @@ LOADED_BY_OTHERS = {
 
 
 # -- the index that packages come from ---
-
-
-def test_uv_installs_from_the_index_that_pip_is_configured_for() -> None:
-    install = SimpleNamespace(**runpy.run_path(str(ROOT / "tools/install.py")))
-    settings = install.pip_settings(
-        [
-            ":env:.index-url='https://env.example/simple'",
-            "global.index-url='https://file.example/simple'",
-            "global.extra-index-url='file:///a/simple\\nfile:///b/simple'",
-            "global.find-links='/global'",
-            "install.find-links='/install'",
-            "install.trusted-host='file.example'",
-            "global.cert='/certificates.pem'",
-            "download.no-index='true'",
-        ]
-    )
-    assert install.uv_options(settings) == [
-        "--index-url=https://env.example/simple",
-        "--extra-index-url=file:///a/simple",
-        "--extra-index-url=file:///b/simple",
-        "--find-links=/install",
-        "--allow-insecure-host=file.example",
-    ]
-    assert install.uv_variables(settings) == {"SSL_CERT_FILE": "/certificates.pem"}
-    assert install.uv_options({"no-index": "true"}) == ["--no-index"]

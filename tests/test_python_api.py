@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -220,27 +219,6 @@ def test_a_filter_that_could_match_nothing_is_an_error(
 ) -> None:
     with pytest.raises(InvalidInput, match=error):
         Filter.of(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        ({"kinds": ("notes",)}, "kinds: 'notes' is not one of conversation, note, media"),
-        ({"roles": None}, "roles: None is neither a name nor a list"),
-        ({"tags": ("a", 5)}, "tags: 5 is not text"),
-        ({"after": "yesterday"}, "after: 'yesterday' is not a date"),
-        ({"before": 5}, "before: 5 is not a date"),
-        ({"hidden": "no"}, "hidden: 'no' is neither True nor False"),
-        ({"pinned": 1}, "pinned: 1 is neither True nor False"),
-    ],
-)
-def test_a_filter_that_is_built_directly_is_checked_as_well(
-    arguments: dict[str, Any], error: str
-) -> None:
-    with pytest.raises(InvalidInput, match=error):
-        Filter(**arguments)
-    with pytest.raises(InvalidInput, match=error):
-        replace(Filter(), **arguments)
 
 
 def test_a_month_or_a_year_means_all_of_it(library: recollect.Library) -> None:

@@ -91,18 +91,6 @@ def test_a_signal_that_another_thread_gets_ends_the_wait() -> None:
     subprocess.run([sys.executable, "-c", SIGNAL_TO_ANOTHER_THREAD], check=True, timeout=20)
 
 
-def test_another_thread_ends_the_wait_and_may_do_so_again() -> None:
-    stop = StopSignal()
-    setters = [threading.Thread(target=stop.set) for _ in range(2)]
-    for thread in setters:
-        thread.start()
-    assert stop.wait()
-    for thread in setters:
-        thread.join()
-    stop.set()
-    assert stop.wait() and stop.is_set()
-
-
 def test_handlers_are_restored() -> None:
     before = signal.getsignal(signal.SIGTERM)
     StopSignal().restore()

@@ -117,35 +117,6 @@ def test_the_list_shows_conversations_and_opens_them(site: Site, open_page: Open
 
 
 @pytest.mark.full
-def test_the_list_scrolls_through_ten_thousand_conversations(
-    site: Site, open_page: OpenPage
-) -> None:
-    add_many(site.library, 10_000)
-    page = open_page()
-    expect(page.locator("[data-list-total]")).to_have_text("10,000 conversations")
-    height = page.evaluate(
-        "parseFloat(getComputedStyle(document.documentElement).getPropertyValue('--row'))"
-    )
-    page.wait_for_function(
-        "high => document.querySelector('[data-list]').scrollHeight >= high", arg=9_999 * height
-    )
-    for place in (5_000, 9_990, 20, 7_321, 7_400):
-        page.evaluate("y => document.querySelector('[data-list]').scrollTop = y", place * height)
-        row = page.locator(f".row[data-row-index='{place}']")
-        expect(row).to_contain_text(f"Conversation {place}")
-        box, area = row.bounding_box(), page.locator("[data-list]").bounding_box()
-        assert abs(box["y"] - area["y"]) < height * 11
-        assert page.locator(".row").count() <= 450
-    page.locator(".row[data-row-index='7400']").focus()
-    for _ in range(3):
-        page.keyboard.press("j")
-    expect(page.locator(".row:focus")).to_contain_text("Conversation 7403")
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("Conversation 7403")
-    assert page.evaluate("document.querySelector('[data-list]').scrollTop") > 7_300 * height
-
-
-@pytest.mark.full
 def test_changes_by_another_process_appear_without_a_reload(
     site: Site, open_page: OpenPage
 ) -> None:

@@ -99,21 +99,6 @@ def test_an_upload_is_imported_and_has_a_receipt(
     assert [j["id"] for j in client.get("/api/imports").json()["imports"]] == [job.id]
 
 
-@pytest.mark.full
-def test_a_receipt_says_how_many_of_each_kind_a_file_has(
-    client: TestClient, service: Service
-) -> None:
-    messages = [{"role": "user", "content": "hello"}]
-    records = [{"id": "c", "messages": messages}, {"id": "n", "kind": "note", "messages": messages}]
-    job = send(client, "mine.json", json.dumps({"conversations": records}).encode()).json()
-    receipt = finish_job(service, job["id"]).receipt
-    assert receipt
-    (file,) = client.get("/api/receipts").json()["receipts"][0]["files"]
-    assert file["kinds"] == {"conversation": 1, "note": 1}
-    html = client.get(f"/console/receipts/{receipt.id}").text
-    assert "<strong>Items</strong>" in html and "(1 conversation, 1 note)" in html
-
-
 @uploads_are_files
 def test_an_interrupted_upload_leaves_no_file(site: Site) -> None:
     host, port = site.url.removeprefix("http://").split(":")
@@ -160,21 +145,6 @@ def test_a_file_that_cannot_be_read_fails_with_a_reason(
     assert "uploads" not in job.error and "recollect-import" not in job.error
     assert name in job.error
     wait_for_removal(service)
-
-
-def test_the_kind_of_a_file_can_be_given(
-    client: TestClient, service: Service, library: recollect.Library
-) -> None:
-    answer = client.post(
-        "/api/imports",
-        params={"name": "idea.md", "as": "prompts"},
-        content=b"Beans",
-        headers={"Content-Type": "application/octet-stream", "Accept": "*/*"},
-    )
-    assert finish_job(service, answer.json()["id"]).state == DONE
-    assert library._store.document("idea").kind == "prompt"
-    response = client.post("/api/imports", params={"name": "a.md", "as": "music"}, content=b"x")
-    assert response.status_code == 400
 
 
 def test_an_empty_file_is_rejected(client: TestClient, service: Service) -> None:

@@ -290,23 +290,6 @@ def test_an_item_can_be_deleted_and_restored(site: Site, open_page: OpenPage) ->
 # -- for everybody ---
 
 
-@pytest.mark.full
-def test_item_pages_fit_a_phone(site: Site, open_page: OpenPage) -> None:
-    fill(site.library)
-    page = open_page("/knowledge/notes", phone=True)
-    page.get_by_role("button", name="Notes", exact=True).click()
-    page.get_by_role("link", name="Media", exact=True).click()
-    expect(page.locator("main h1")).to_have_text("Media")
-    expect(page.locator("body[data-drawer]")).to_have_count(0)
-    page.locator(".recent a", has_text="A talk on moss").click()
-    expect(page.locator(".paragraph").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    for path in ("characters", "prompts", "notes?new=true"):
-        page.goto(f"{site.url}/knowledge/{path}")
-        page.wait_for_selector("html[data-ready]")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
 def test_stored_text_runs_no_script_and_sends_no_requests(site: Site, open_page: OpenPage) -> None:
     know = site.library.knowledge
     know.create(

@@ -64,19 +64,6 @@ def test_a_conversation_without_a_title_is_shown_with_its_first_words(
         assert '<bdi class="title">moss in the rain</bdi>' in hits
 
 
-def test_rows_are_paginated_and_include_the_total(
-    client: TestClient, library: recollect.Library
-) -> None:
-    for n in range(7):
-        library.add_conversation(
-            f"c{n}", f"Title {n}", messages=[{"role": "user", "content": f"text {n}"}]
-        )
-    fragment = client.get("/console/rows?offset=3&limit=2", headers=PART).text
-    assert 'data-offset="3" data-total="7"' in fragment
-    assert re.findall(r'aria-posinset="(\d)"', fragment) == ["4", "5"]
-    assert len(re.findall("data-id=", fragment)) == 2
-
-
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     few(
@@ -123,16 +110,6 @@ def test_a_search_works_without_script(client: TestClient, library: recollect.Li
     assert "<mark>Sencha</mark> at &lt;70&gt; degrees" in html
     assert 'value="sencha"' in html
     assert "Results for sencha" in visible_text(html)
-
-
-def test_a_search_for_blanks_is_the_start_page(
-    client: TestClient, library: recollect.Library
-) -> None:
-    library.add_conversation("tea", "On tea", messages=[{"role": "user", "content": "Sencha"}])
-    response = client.get("/?q=%20%20")
-    assert response.status_code == 200
-    assert "What are you looking for?" in response.text
-    assert "data-matches" not in client.get("/c/tea?q=%20").text
 
 
 @pytest.mark.parametrize("kind", ["chats", "all"])
@@ -187,22 +164,6 @@ def test_messages_are_shown_if_the_search_of_items_takes_too_long(
     assert "Contains “sencha”" in text
     assert "The search was stopped because it took too long" in text
     assert client.get("/console/hits?q=phlox&kind=all", headers=PART).status_code == 503
-
-
-@pytest.mark.parametrize("query", few(["tomato", "beds", "balcony"], 1))
-def test_every_item_says_how_it_was_found(
-    client: TestClient, library: recollect.Library, query: str
-) -> None:
-    """Also if the word is in another form, in the title or among the keywords."""
-    fields = {"title": "Beds", "content": "Tomatoes need water.", "keywords": ["balcony"]}
-    library.knowledge.create("notes", fields)
-    library.index()
-    for kind in ("notes", "all"):
-        html = client.get(f"/console/hits?q={query}&kind={kind}", headers=PART).text
-        assert "Contains words of the search" in visible_text(html)
-    for listing in ("title:beds", "what did I write today?"):
-        html = client.get(f"/console/hits?q={listing}&kind=notes", headers=PART).text
-        assert "Contains" not in visible_text(html), listing
 
 
 @pytest.mark.parametrize(
@@ -609,17 +570,6 @@ def test_the_script_gets_the_main_part_only(client: TestClient, library: recolle
     html = client.get("/c/c", headers={"X-Recollect-Fragment": "main"}).text
     assert "<html" not in html
     assert 'data-title="C · Recollect"' in html
-
-
-def test_the_console_can_be_installed(client: TestClient) -> None:
-    (address,) = re.findall(r'rel="manifest" href="([^"]+)"', client.get("/").text)
-    response = client.get(address)
-    assert response.headers["content-type"] == "application/manifest+json"
-    manifest = response.json()
-    assert (manifest["start_url"], manifest["scope"]) == ("/", "/")
-    (icon,) = manifest["icons"]
-    assert client.get(address.rsplit("/", 1)[0] + "/" + icon["src"]).status_code == 200
-    assert "manifest-src 'self'" in response.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize(

@@ -136,25 +136,6 @@ def test_fields_are_completed_in_the_search_box(site: Site, open_page: OpenPage)
 
 
 @pytest.mark.full
-def test_an_empty_result_helps_and_a_correction_can_be_reversed(
-    site: Site, open_page: OpenPage
-) -> None:
-    fill(site.library, 4)
-    page = open_page('/?q="tomatoes early water"')
-    expect(page.locator("main h1")).to_have_text('No message matches "tomatoes early water"')
-    page.get_by_role("button", name="Remove the quotes").click()
-    expect(page.locator(".hit")).to_have_count(4)
-    page.goto(f"{site.url}/?q=tomatoes&project=nowhere")
-    expect(page.locator("main h1")).to_contain_text("No message in project nowhere mentions")
-    page.get_by_role("button", name="Clear all filters").click()
-    expect(page.locator(".hit")).to_have_count(4)
-    page.locator("#q").fill("tomatoez")
-    expect(page.locator(".correction")).to_contain_text("Showing results for tomatoes")
-    page.get_by_role("button", name="Search instead for tomatoez").click()
-    expect(page.locator("main h1")).to_have_text("No message mentions tomatoez")
-
-
-@pytest.mark.full
 def test_the_menu_of_a_row_changes_the_conversation_and_can_be_undone(
     site: Site, open_page: OpenPage
 ) -> None:

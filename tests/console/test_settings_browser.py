@@ -73,12 +73,6 @@ def visit(page: Any, url: str, monkeypatch: pytest.MonkeyPatch, home: Path) -> A
     return open_path
 
 
-def add_secret(home: Path) -> None:
-    message = {"id": "m1", "role": "user", "content": f"my token is {SECRET}"}
-    with recollect.open(home, background=False) as library:
-        library.add_conversation("c1", "Deploying", messages=[message], project="secret-one")
-
-
 @pytest.mark.full
 def test_the_first_run_imports_the_selection_with_progress(visit: Any, home: Path) -> None:
     with recollect.open(home, background=False) as library:
@@ -122,34 +116,6 @@ def test_the_theme_is_chosen_and_remembered(visit: Any) -> None:
     expect(page.get_by_label("Light")).to_be_checked()
     choice.get_by_text("System").click()
     assert page.locator("html").get_attribute("data-theme") is None
-
-
-@pytest.mark.full
-def test_exclusions_are_previewed_and_changed(visit: Any, home: Path) -> None:
-    add_secret(home)
-    page = visit("/settings")
-    section = page.locator("#exclusions")
-    section.get_by_label("Pattern").fill("secret-*")
-    section.get_by_role("button", name="Preview").click()
-    expect(section).to_contain_text("matches 1 project with 1 conversation")
-    section.get_by_label("Pattern").press("Enter")
-    expect(section.locator(".patterns code")).to_have_text("secret-*")
-    section.get_by_role("button", name="Remove secret-*").click()
-    expect(section.locator(".patterns")).to_have_count(0)
-
-
-@pytest.mark.full
-def test_secrets_are_counted_and_their_conversation_opens(visit: Any, home: Path) -> None:
-    add_secret(home)
-    page = visit("/settings")
-    section = page.locator("#secrets")
-    section.get_by_role("button", name="Scan for secrets").click()
-    expect(section).to_contain_text("1 secret in")
-    section.locator(".secret-kind summary").click()
-    section.get_by_role("link", name="Deploying").click()
-    expect(page.locator("#page[data-page='conversation']")).to_be_visible()
-    page.go_back()
-    expect(page.locator("#page[data-page='settings']")).to_be_visible()
 
 
 @pytest.mark.full
