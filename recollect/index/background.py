@@ -81,7 +81,7 @@ def purge_job(store: Store) -> Job:
             retries = 0
         return True
 
-    return Job("Purging", run, has_work_left=lambda: bool(store.purge_status().reason))
+    return Job("Purging", run, has_work_left=lambda: bool(store.purge(None).reason))
 
 
 def expiry_job(store: Store) -> Job:

@@ -98,12 +98,12 @@ def skip_deleted(store: Store, setting: str) -> None:
 def missing_vectors(store: Store) -> Iterator[tuple[Space, list[int]]]:
     """The keys of passages that should have a vector but have none and are not queued for one."""
     for space in store.spaces():
-        batch = store.vectorless(space, 0, _BATCH_PASSAGES)
+        batch, _ = store.unembedded(space, _BATCH_PASSAGES, after=0)
         while batch:
             keys = embeddable(space, batch)
             if keys:
                 yield space, keys
-            batch = store.vectorless(space, batch[-1].key, _BATCH_PASSAGES)
+            batch, _ = store.unembedded(space, _BATCH_PASSAGES, after=batch[-1].key)
 
 
 def verify(store: Store) -> Findings:

@@ -84,7 +84,7 @@ class LibraryReader:
         from recollect.memory.background_jobs import background_jobs
 
         self._background = BackgroundThread(background_jobs(store))
-        if store.purge_status().reason:
+        if store.purge(None).reason:
             self.wake_indexer()  # an earlier process could not purge deleted text
 
     def __repr__(self) -> str:
@@ -523,7 +523,7 @@ class LibraryReader:
 
         The background thread purges them as soon as no other program prevents it.
         """
-        return self._store.purge_status()
+        return self._store.purge(None)
 
     def verify(self) -> Findings:
         """Compare the indexes with the messages. Changes nothing."""

@@ -45,9 +45,7 @@ _MAX_SEARCHED_DOCUMENTS = 2_000
 _ALL = Filter(hidden=True)
 
 SHOWS_NO_TEXT = {
-    **dict.fromkeys(
-        ("path", "read_only", "engine", "version"), "it tells only where the library is"
-    ),
+    **dict.fromkeys(("path", "read_only", "version"), "it tells only where the library is"),
     "snapshot": "it returns nothing",
     "summary": "it returns the document without its messages",
     "summaries": "it returns documents without their messages",

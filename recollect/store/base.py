@@ -377,13 +377,13 @@ class Store:
     def drop_space(self, space: Space) -> None:
         """Delete a space and its vectors."""
 
-    def unembedded(self, space: Space, limit: int) -> tuple[list[Unembedded], int]:
-        """A batch of passages that have no vectors in this space yet, and the number of all."""
+    def unembedded(
+        self, space: Space, limit: int, after: int | None = None
+    ) -> tuple[list[Unembedded], int]:
+        """A batch of passages that have no vectors in this space yet, and the number of all.
 
-    def vectorless(self, space: Space, after: int, limit: int) -> list[Unembedded]:
-        """A batch of passages, following key `after`, that were embedded but have no vector.
-
-        Most of them contain no word that the model knows.
+        With a key, a batch of those after it that were embedded and have no vector, and their
+        number. Most of them contain no word that the model knows.
         """
 
     def add_vectors(self, space: Space, vectors: Mapping[Unembedded, Sequence[Any]]) -> None:
@@ -494,10 +494,6 @@ class Store:
         Then every writer raises ReadOnlyLibrary.
         """
 
-    @property
-    def engine(self) -> str:
-        """The database and its version."""
-
     def stats(self) -> dict[str, object]:
         """Counts and sizes: conversations, messages, by source and role, first and last date."""
 
@@ -535,16 +531,13 @@ class Store:
     def indexing_lock(self) -> AbstractContextManager[bool]:
         """Try to lock the library for indexing. False if another process or thread holds it."""
 
-    def purge(self, patience: float = 0.0) -> Purge:
-        """Try to remove deleted text from all files of the library.
+    def purge(self, patience: float | None = 0.0) -> Purge:
+        """Try to remove deleted text from all files of the library. With None, only look.
 
         Every method that deletes text calls this. If other programs are reading for longer than
         `patience`, in seconds, the files still contain the text. Then the background thread calls
         it again.
         """
-
-    def purge_status(self) -> Purge:
-        """Whether files still contain deleted text, and why."""
 
     def verify(self) -> Findings:
         """Compare derived data with the documents, without changing anything."""

@@ -17,16 +17,16 @@ from recollect.store.views import StoreView
 
 READS = (
     "activity", "authors", "candidates", "change_times", "close", "closure",
-    "cosines", "count", "document", "documents", "documents_containing", "engine",
+    "cosines", "count", "document", "documents", "documents_containing",
     "export_batches", "facet_names", "find_id", "frequencies",
     "get_marker", "has_match", "highest_cosines", "human_only", "ids_with_prefix",
     "indexing_lock", "is_linear", "iter_documents", "join_move", "known_words",
     "list_position", "match", "match_groups", "match_times", "nearest",
     "needs_refresh", "newest", "passage_key", "passage_page", "passages_by_key", "path",
-    "positions", "purge", "purge_status", "read_only", "receipts",
+    "positions", "purge", "read_only", "receipts",
     "refresh", "repair", "size", "snapshot",
     "spaces", "stats", "summaries", "summaries_after", "summary", "text_scores", "title_matches",
-    "undo_log", "unembedded", "unobserved", "variants", "vectorless", "vectors", "verify",
+    "undo_log", "unembedded", "unobserved", "variants", "vectors", "verify",
     "version", "words_containing",
 )  # fmt: skip
 WRITES_NO_TEXT = {

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -727,21 +726,6 @@ def test_a_search_that_takes_too_long_is_canceled_and_its_connection_reused(
     monkeypatch.setattr(store_reads, "LIMITS", LIMITS)
     assert len(store.match(parse("zebra"), Filter(), 5)) == 1
     assert server.sessions() == sessions
-
-
-@pytest.mark.full
-def test_a_search_whose_server_process_hangs_is_retried_on_another(
-    monkeypatch: pytest.MonkeyPatch, store: PostgresStore, server: Database
-) -> None:
-    monkeypatch.setattr(transactions, "_HANG_SECONDS", 0.2)
-    store.save([conversation("c1", message("a", "zebra"))])
-    (pid,) = server.sessions()
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        assert len(store.match(parse("zebra"), Filter(), 5)) == 1
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: pid not in server.sessions())
 
 
 # -- no leaks -------------------------------------------------------------------------

@@ -150,11 +150,11 @@ def test_embedded_passages_without_a_vector_can_be_listed_and_queued(store: Stor
     space = store.add_space("test", "1", 8, None)
     batch, _ = store.unembedded(space, 3)
     store.add_vectors(space, {p: [unit(27, 1, 8)[0]] if n else [] for n, p in enumerate(batch)})
-    assert [p.content for p in store.vectorless(space, 0, 10)] == ["text 0"]
-    assert store.vectorless(space, batch[0].key, 10) == []
+    assert [p.content for p in store.unembedded(space, 10, after=0)[0]] == ["text 0"]
+    assert store.unembedded(space, 10, after=batch[0].key)[0] == []
     for _ in range(2):
         store.update_space(space, queue=[batch[0].key, 999])
-    assert store.vectorless(space, 0, 10) == []
+    assert store.unembedded(space, 10, after=0)[0] == []
     assert [p.content for p in store.unembedded(space, 10)[0]] == ["text 0", "text 3"]
     assert store.verify().healthy
 

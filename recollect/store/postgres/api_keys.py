@@ -19,6 +19,7 @@ from recollect.errors import StoreUnavailable
 from recollect.settings import READ_ONLY
 from recollect.store.api_keys import SCHEMA, ApiKeys, KeyDatabase, KeysUnavailable
 from recollect.store.postgres.connection import number_parameters
+from recollect.store.postgres.schema import connection_options
 from recollect.store.postgres.server_errors import explain_error, location_of
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ class PostgresKeys(ApiKeys):
             open=False,
             check=ConnectionPool.check_connection,
             configure=configure,
-            kwargs={"autocommit": True, "connect_timeout": 5, "application_name": "recollect keys"},
+            kwargs=connection_options("keys"),
         )
         self._exists = False
 

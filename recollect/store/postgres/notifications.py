@@ -22,6 +22,7 @@ from typing import Any
 
 import psycopg
 
+from recollect.store.postgres.schema import connection_options
 from recollect.store.shared.changes import ChangeSignals
 from recollect.store.shared.database import Tables
 
@@ -36,14 +37,6 @@ _LONGEST_SILENCE = 20.0
 """After this many seconds without a notification, the listener checks its connection."""
 _PROBE_SECONDS = 5.0
 _RETRY_SECONDS = 5.0
-_CONNECTION_OPTIONS: dict[str, Any] = {
-    "autocommit": True,
-    "connect_timeout": 5,
-    "application_name": "recollect changes",
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-}
 
 
 def topic_of(user: str) -> str:
@@ -111,7 +104,7 @@ class ChangeSender:
         for _ in range(2):  # the connection may have been lost since it was last used
             try:
                 if self._connection is None:
-                    self._connection = psycopg.connect(self._url, **_CONNECTION_OPTIONS)
+                    self._connection = psycopg.connect(self._url, **connection_options("changes"))
                 notify(self._connection, topics)
                 return
             except psycopg.Error as error:
@@ -170,7 +163,7 @@ class ChangeListener(ChangeSignals):
     def _run(self) -> None:
         while not self._closing.is_set():
             try:
-                with psycopg.connect(self._url, **_CONNECTION_OPTIONS) as connection:
+                with psycopg.connect(self._url, **connection_options("changes")) as connection:
                     self._listen(connection)
             except psycopg.Error as error:
                 if self.are_live:
@@ -185,7 +178,7 @@ class ChangeListener(ChangeSignals):
         connection.execute(f"listen {CHANNEL}")
         # Behind some connection poolers, notifications never arrive. So try it out first.
         probe = f"probe {secrets.token_hex(8)}"
-        with psycopg.connect(self._url, **_CONNECTION_OPTIONS) as other:
+        with psycopg.connect(self._url, **connection_options("changes")) as other:
             notify(other, [probe])
         started = last_sign = time.monotonic()
         while not self._closing.is_set():

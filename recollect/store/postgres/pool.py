@@ -6,21 +6,27 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import psycopg
-from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from recollect.errors import RecollectError, StoreBusy, StoreUnavailable
 from recollect.settings import LIMITS
 from recollect.store.postgres.notifications import ChangeSender
-from recollect.store.postgres.schema import connect_as_login, prepare
+from recollect.store.postgres.schema import connect_as_login, connection_options, prepare
 from recollect.store.postgres.server_errors import explain_errors, location_of
 
-# -- the pool ---
+Session = psycopg.Connection[Any]
 
+# Compiling a plan (`jit`) takes longer than any of our statements.
+# With synchronous_commit off, the server would confirm commits that are not on its disk yet.
+SESSION_SETTINGS = """set jit = off;
+  set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10;
+  set tcp_keepalives_count = 3;
+  select set_config('synchronous_commit', 'on', false)
+  where current_setting('synchronous_commit') = 'off'"""
 
 # How long to wait for a connection before checking the deadline again.
 _WAIT_SECONDS = 2.5
@@ -38,10 +44,9 @@ class Pool:
         self.changes = ChangeSender(url)
         self._references = 0
         self._is_ending = False
-        self._pool = ConnectionPool(
+        self._pool: ConnectionPool[Session] = ConnectionPool(
             url,
-            connection_class=Session,
-            kwargs=CONNECTION_OPTIONS,
+            kwargs=connection_options(),
             min_size=0,
             max_size=LIMITS.server_connections,
             timeout=_WAIT_SECONDS,
@@ -104,7 +109,7 @@ class Pool:
 
     def connect(self) -> Session:
         """A connection outside the pool, which does not count towards its size."""
-        connection = Session.connect(self.url, **CONNECTION_OPTIONS)
+        connection = psycopg.connect(self.url, **connection_options())
         try:
             self._configure(connection)
         except BaseException:  # nobody else would close the connection
@@ -163,59 +168,3 @@ class Pool:
                 )
         except RecollectError as error:
             return error
-
-
-# -- connections ---
-
-
-T = TypeVar("T")
-
-CONNECTION_OPTIONS: dict[str, Any] = {
-    "autocommit": True,
-    # Prepare a statement on the server when it has been used this often.
-    "prepare_threshold": 3,
-    "application_name": "recollect",
-    "connect_timeout": 5,
-    # Both sides notice after a minute that the other machine has disappeared.
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,
-}
-# Compiling a plan (`jit`) takes longer than any of our statements.
-# With synchronous_commit off, the server would confirm commits that are not on its disk yet.
-SESSION_SETTINGS = """set jit = off;
-  set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10;
-  set tcp_keepalives_count = 3;
-  select set_config('synchronous_commit', 'on', false)
-  where current_setting('synchronous_commit') = 'off'"""
-
-
-class Session(psycopg.Connection[Any]):
-    """A connection that can give up waiting for the server."""
-
-    response_timeout: float | None = None
-    """In seconds. None waits without limit."""
-
-    def wait(self, gen: PQGen[T], *arguments: Any, **options: Any) -> T:
-        if self.response_timeout is not None:
-            gen = self._limit_wait(gen, self.response_timeout)
-        return super().wait(gen, *arguments, **options)
-
-    def _limit_wait(self, gen: PQGen[T], seconds: float) -> PQGen[T]:
-        """Wrap a generator that waits for the server.
-
-        psycopg resumes it several times a second, even when nothing has arrived.
-        """
-        deadline = time.monotonic() + seconds
-        try:
-            operation = next(gen)
-            while True:
-                ready = yield operation
-                if not ready and time.monotonic() > deadline:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError("the server does not answer")
-                operation = gen.send(ready)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value

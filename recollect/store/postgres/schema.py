@@ -76,13 +76,27 @@ class Server:
             connection.execute(PROPAGATE_SETTINGS)
 
 
+def connection_options(name: str = "") -> dict[str, Any]:
+    """How to connect. The name is what the server shows of the program."""
+    return {
+        "autocommit": True,
+        # Prepare a statement on the server when it has been used this often.
+        "prepare_threshold": 3,
+        "application_name": f"recollect {name}".rstrip(),
+        "connect_timeout": 5,
+        # Both sides notice after a minute that the other machine has disappeared.
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 60_000,
+    }
+
+
 @contextmanager
 def connect_as_login(url: str, location: str) -> Iterator[psycopg.Connection[Any]]:
     """A separate connection, outside the pool, with the role that logs in."""
     try:
-        connection = psycopg.connect(
-            url, autocommit=True, connect_timeout=5, application_name="recollect"
-        )
+        connection = psycopg.connect(url, **connection_options())
     except psycopg.OperationalError as error:
         raise StoreUnavailable(
             f"The PostgreSQL server {location} cannot be reached "

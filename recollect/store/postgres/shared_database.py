@@ -22,6 +22,7 @@ from recollect.language.text import storable
 from recollect.settings import LIMITS, READ_ONLY
 from recollect.store.postgres.connection import number_parameters
 from recollect.store.postgres.notifications import CHANNEL, topic_of_tables
+from recollect.store.postgres.schema import connection_options
 from recollect.store.postgres.server_errors import explain_error, location_of
 from recollect.store.shared.database import CONCEPTS, Rows, SharedDatabase, Tables
 
@@ -38,16 +39,6 @@ _GRANTS = f"""
 grant usage on schema {ROLE} to {ROLE};
 grant select, insert, update, delete on all tables in schema {ROLE} to {ROLE};
 """
-_CONNECTION_OPTIONS: dict[str, Any] = {
-    "autocommit": True,
-    "prepare_threshold": 3,
-    "connect_timeout": 5,
-    "application_name": "recollect server",
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,
-}
 _WAIT_SECONDS = 2.5
 _LAST_WAIT_SECONDS = 0.5  # when the process ends
 _MAX_CONNECTIONS = 8
@@ -104,7 +95,7 @@ class PostgresSharedDatabase(SharedDatabase):
         self._is_ending = False
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             url,
-            kwargs=_CONNECTION_OPTIONS,
+            kwargs=connection_options("server"),
             min_size=0,
             max_size=_MAX_CONNECTIONS,
             timeout=_WAIT_SECONDS,
@@ -191,7 +182,7 @@ def read_only_error() -> ReadOnlyLibrary:
 
 def create_shared_tables(url: str, concepts: Iterable[Tables]) -> None:
     """Create the tables of these concepts, and the role that may use them."""
-    with psycopg.connect(url, **_CONNECTION_OPTIONS) as session:
+    with psycopg.connect(url, **connection_options("server")) as session:
         configure(session)
         for tables in concepts:
             create_tables(session, tables)

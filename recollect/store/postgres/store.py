@@ -194,7 +194,7 @@ class PostgresStore(SqlStore[Connection], text=listing):
             )
             return statistics.library_counts(db) | {
                 "indexed_in_part": partly_indexed,
-                "purge": self.purge_status().state,
+                "purge": self.purge(None).state,
                 "read_only": self.read_only,
                 "path": self.path,
                 "engine": self.engine,

@@ -66,9 +66,6 @@ _ATTEMPTS = 5
 # Seconds to wait for a worker that is away, at first and at most.
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
-# The server should cancel a search at its time limit. If it does not, we stop waiting this many
-# seconds later.
-_HANG_SECONDS = 5.0
 # The level is set explicitly: at a stricter one, a write that waited for the lock would fail.
 _BEGIN = "begin isolation level read committed"
 _LOCK = "select marks, closed from last_key"
@@ -167,28 +164,22 @@ class Transactions:
         """
         if self._snapshot.depth:
             return self._read_in_snapshot(work)
-        timeout = 0
-        response_timeout = None
-        if seconds is not None:
-            timeout, response_timeout = time_limits(seconds)
-        begin = [*self._begin_read_sql(timeout), "select 1"]
+        begin = [*self._begin_read_sql(seconds), "select 1"]
 
         def attempt(db: Connection, _: Rows) -> T:
             db.is_reading = True
-            if seconds is None:
-                value = work(db)
-            else:
-                value = search(work, db)
+            value = work(db) if seconds is None else search(work, db)
             db.commit()
             return value
 
-        return self._retry(lambda: begin, attempt, new_deadline(), response_timeout)
+        return self._retry(lambda: begin, attempt, new_deadline())
 
-    def _begin_read_sql(self, timeout: int) -> list[str]:
+    def _begin_read_sql(self, seconds: float | None) -> list[str]:
+        limit = (seconds or 0.0) * LIMITS.search_slowdown
         return [
             "begin isolation level repeatable read read only",
             set_owner(self.owner),
-            f"set local statement_timeout = {timeout}",
+            f"set local statement_timeout = {limit * 1000:.0f}",
         ]
 
     @property
@@ -226,14 +217,13 @@ class Transactions:
                 snapshot.end()
                 if not is_broken and not is_worker_lost(error):
                     raise explain_error(error, self.location) from error
-        timeout, response_timeout = time_limits(LIMITS.search_seconds)
-        begin = self._begin_read_sql(timeout)
+        begin = self._begin_read_sql(LIMITS.search_seconds)
 
         def attempt(db: Connection, _: Rows) -> T:
             db.is_reading = True
             return search(work, db)
 
-        return self._retry(lambda: begin, attempt, new_deadline(), response_timeout, snapshot)
+        return self._retry(lambda: begin, attempt, new_deadline(), snapshot)
 
     # -- writing ---
 
@@ -379,7 +369,6 @@ class Transactions:
         begin_sql: Callable[[], Sequence[str]],
         attempt: Callable[[Connection, Rows], T],
         deadline: float,
-        response_timeout: float | None = None,
         snapshot: _Snapshot | None = None,
     ) -> T:
         """Run `attempt` in a new transaction, with the rows that `begin_sql` returns.
@@ -396,7 +385,6 @@ class Transactions:
         while True:
             with ExitStack() as resources:
                 session = resources.enter_context(self._pool.connection(deadline))
-                session.response_timeout = response_timeout
                 db = Connection(session, self.owner, self.server)
                 try:
                     rows = db.begin(begin_sql())
@@ -424,12 +412,6 @@ class _ReplyLost(Exception):
         self.token = token
         self.earlier_tokens = earlier_tokens
         self.value = value
-
-
-def time_limits(seconds: float) -> tuple[int, float]:
-    """The time limit of a statement in milliseconds, and that of waiting for it in seconds."""
-    limit = seconds * LIMITS.search_slowdown
-    return max(1, round(limit * 1000)), limit + _HANG_SECONDS
 
 
 def search(work: Callable[[Connection], T], db: Connection) -> T:

@@ -87,9 +87,16 @@ def queued(db: Database) -> str:
 
 
 def unembedded(
-    db: Database, space: Space, limit: int, content: str = "p.content"
+    db: Database,
+    space: Space,
+    limit: int,
+    after: int | None = None,
+    content: str = "p.content",
 ) -> tuple[list[Unembedded], int]:
     """See Store.unembedded. `content` is the column that the text is read from."""
+    if after is not None:
+        passages = vectorless(db, space, after, limit)
+        return passages, len(passages)
     last: int = db.get(f"select done from space where {db.own()} and id = ?", (space.id,)) or 0
     rows = db.rows(
         f"""select {_HEAD}, {content}, coalesce(u.mark, 0)
@@ -113,7 +120,7 @@ def unembedded(
 
 
 def vectorless(db: Database, space: Space, after: int, limit: int) -> list[Unembedded]:
-    """See Store.vectorless."""
+    """The passages that were embedded and have no vector."""
     rows = db.rows(
         f"""select {_HEAD}, p.content, 0
         from passage p {db.by_key("document", "d", "p.document")}

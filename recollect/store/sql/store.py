@@ -153,10 +153,7 @@ class SqlStore(Store, Generic[Connection]):
         `purge` is called after the commit, and again later if the process is killed in between.
         """
 
-    def purge(self, patience: float = 0.0) -> Purge:
-        return Purge()
-
-    def purge_status(self) -> Purge:
+    def purge(self, patience: float | None = 0.0) -> Purge:
         return Purge()
 
     def _drop_document_copies(self, db: Connection, document: int) -> None:
@@ -450,7 +447,6 @@ class SqlStore(Store, Generic[Connection]):
             more = self._write(space_sql.clear_dropped)
 
     unembedded = reading(space_sql.unembedded)
-    vectorless = reading(space_sql.vectorless)
 
     def update_space(
         self,

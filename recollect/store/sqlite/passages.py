@@ -83,8 +83,12 @@ def previous_passages(db: Connection, keys: Sequence[int], filter: Filter) -> li
     return _candidates(db, rows)
 
 
-def unembedded(db: Connection, space: Space, limit: int) -> tuple[list[Unembedded], int]:
+def unembedded(
+    db: Connection, space: Space, limit: int, after: int | None = None
+) -> tuple[list[Unembedded], int]:
     """See Store.unembedded. To decompress texts here is faster than in an SQL function."""
+    if after is not None:
+        return space_sql.unembedded(db, space, limit, after)
     passages, total = space_sql.unembedded(db, space, limit, content="p.body")
     contents = db.codec.contents([passage.content for passage in passages])
     for passage, content in zip(passages, contents, strict=True):

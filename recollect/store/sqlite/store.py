@@ -144,11 +144,8 @@ class SqliteStore(SqlStore[Connection], text=passages):
     def _request_purge(self, db: Connection) -> None:
         request_purge(db)
 
-    def purge(self, patience: float = 0.0) -> Purge:
-        return self._purging.attempt(patience)
-
-    def purge_status(self) -> Purge:
-        return self._purging.status()
+    def purge(self, patience: float | None = 0.0) -> Purge:
+        return self._purging.status() if patience is None else self._purging.attempt(patience)
 
     def _drop_document_copies(self, db: Connection, document: int) -> None:
         """Drop the index volumes that still contain the old text of a document."""
@@ -309,7 +306,7 @@ class SqliteStore(SqlStore[Connection], text=passages):
     # -- care ---
 
     def stats(self) -> dict[str, object]:
-        purge = self.purge_status()
+        purge = self.purge(None)
 
         def work(db: Connection) -> dict[str, object]:
             return statistics.library_counts(db) | {
