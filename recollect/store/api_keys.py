@@ -15,6 +15,7 @@ from recollect.errors import NotFound, StoreUnavailable
 from recollect.language.text import from_micros, micros, truncate
 
 T = TypeVar("T")
+R = TypeVar("R", "ApiKey", "Session")
 Rows = list[tuple[Any, ...]]
 
 USED_AT_INTERVAL = 3_600_000_000
@@ -77,13 +78,9 @@ class Session:
     """The network of the client: its last part is left out."""
 
 
-COLUMNS = tuple(field.name for field in fields(ApiKey))
-SESSION_COLUMNS = tuple(field.name for field in fields(Session))
-
-
-def names(columns: Sequence[str]) -> str:
-    return ", ".join(f'"{column}"' for column in columns)
-
+COLUMNS, SESSION_COLUMNS = (
+    tuple(field.name for field in fields(kind)) for kind in (ApiKey, Session)
+)
 
 SCHEMA = """
 create table if not exists api_key (
@@ -117,8 +114,7 @@ create table if not exists session (
 );
 """
 """The tables, with the types of binary values and flags, which differ."""
-_SELECT = f"select {names(COLUMNS)} from api_key"
-_SELECT_SESSION = f"select {names(SESSION_COLUMNS)} from session"
+_TABLES: dict[type[Any], str] = {ApiKey: "api_key", Session: "session"}
 _DROP_SESSIONS = """
 delete from session where expires_at <= ? or id in (
   select id from session where "user" = ? order by used_at desc limit 1000000 offset ?
@@ -161,11 +157,25 @@ class ApiKeys(ABC):
         missing: Rows = []
         return self._read(lambda db: db.rows(sql, values), missing)
 
+    def _find(self, kind: type[R], column: str, value: Any, interval: int) -> R | None:
+        def work(db: KeyDatabase) -> R | None:
+            rows = db.rows(f"{select(kind)} where {column} = ?", (value,))
+            if not rows:
+                return None
+            record = decode(kind, rows[0])
+            now = _now()
+            if now - (micros(record.used_at) or 0) > interval:
+                sql = f"update {_TABLES[kind]} set used_at = ? where id = ?"
+                self._touch(db, sql, (now, record.id))
+            return record
+
+        return self._read(work, None)
+
     # -- keys ---
 
     def add(self, key: ApiKey) -> None:
         """Store a new key."""
-        self._write(lambda db: insert_key(db, key))
+        self._write(lambda db: insert(db, key))
 
     def replace(self, id: str, key: ApiKey, until: datetime) -> None:
         """Store a new key in place of another one, which expires. Raises NotFound."""
@@ -180,7 +190,7 @@ class ApiKeys(ABC):
             )
             if not rows:
                 raise no_key(id)
-            insert_key(db, key)
+            insert(db, key)
             db.run("insert into replacement (id, successor) values (?, ?)", (id, key.id))
 
         if not self.has_any():
@@ -193,23 +203,12 @@ class ApiKeys(ABC):
 
     def find(self, id: str) -> ApiKey | None:
         """The key with this public part. Updates its `used_at` at most once an hour."""
-
-        def work(db: KeyDatabase) -> ApiKey | None:
-            rows = db.rows(f"{_SELECT} where id = ?", (id,))
-            if not rows:
-                return None
-            key = ApiKey(**_record(COLUMNS, rows[0]))
-            now = _now()
-            if now - (micros(key.used_at) or 0) > USED_AT_INTERVAL:
-                self._touch(db, "update api_key set used_at = ? where id = ?", (now, id))
-            return key
-
-        return None if "\0" in id else self._read(work, None)
+        return None if "\0" in id else self._find(ApiKey, "id", id, USED_AT_INTERVAL)
 
     def all_keys(self) -> list[ApiKey]:
         """All keys, oldest first, including revoked ones."""
-        rows = self._rows(f"{_SELECT} order by created_at, id")
-        return [ApiKey(**_record(COLUMNS, row)) for row in rows]
+        rows = self._rows(f"{select(ApiKey)} order by created_at, id")
+        return [decode(ApiKey, row) for row in rows]
 
     def revoke(self, id: str, at: datetime) -> None:
         """Revoke a key. Raises NotFound."""
@@ -228,30 +227,18 @@ class ApiKeys(ABC):
 
         def work(db: KeyDatabase) -> None:
             db.run(_DROP_SESSIONS, (_now(), session.user, MAX_SESSIONS_EACH_USER - 1))
-            insert(db, "session", SESSION_COLUMNS, session)
+            insert(db, session)
 
         self._write(work)
 
     def find_session(self, hash: bytes) -> Session | None:
         """The session with this hash. Updates its `used_at` at most every five minutes."""
-
-        def work(db: KeyDatabase) -> Session | None:
-            rows = db.rows(f"{_SELECT_SESSION} where hash = ?", (hash,))
-            if not rows:
-                return None
-            session = Session(**_record(SESSION_COLUMNS, rows[0]))
-            now = _now()
-            if now - (micros(session.used_at) or 0) > SESSION_USED_AT_INTERVAL:
-                self._touch(db, "update session set used_at = ? where hash = ?", (now, hash))
-            return session
-
-        return self._read(work, None)
+        return self._find(Session, "hash", hash, SESSION_USED_AT_INTERVAL)
 
     def all_sessions(self) -> list[Session]:
         """All sessions, most recently used first, including those whose key was revoked."""
-        sql = f"{_SELECT_SESSION} where expires_at > ? order by used_at desc, id"
-        rows = self._rows(sql, (_now(),))
-        return [Session(**_record(SESSION_COLUMNS, row)) for row in rows]
+        sql = f"{select(Session)} where expires_at > ? order by used_at desc, id"
+        return [decode(Session, row) for row in self._rows(sql, (_now(),))]
 
     def end_session(self, id: str) -> None:
         """Forget a session. Raises NotFound."""
@@ -260,14 +247,40 @@ class ApiKeys(ABC):
             raise no_session(id)
 
 
-def insert_key(db: KeyDatabase, key: ApiKey) -> None:
-    insert(db, "api_key", COLUMNS, key)
+def names(kind: type[Any]) -> str:
+    return ", ".join(f'"{field.name}"' for field in fields(kind))
 
 
-def insert(db: KeyDatabase, table: str, columns: Sequence[str], record: ApiKey | Session) -> None:
-    places = ", ".join("?" * len(columns))
-    values = tuple(to_column(value) for value in astuple(record))
-    db.run(f"insert into {table} ({names(columns)}) values ({places})", values)
+def select(kind: type[Any]) -> str:
+    return f"select {names(kind)} from {_TABLES[kind]}"
+
+
+def insert(db: KeyDatabase, record: ApiKey | Session) -> None:
+    values: list[Any] = []
+    for value in astuple(record):
+        if isinstance(value, tuple):
+            value = " ".join(value)
+        elif isinstance(value, datetime):
+            value = micros(value)
+        values.append(value)
+    kind = type(record)
+    places = ", ".join("?" * len(values))
+    db.run(f"insert into {_TABLES[kind]} ({names(kind)}) values ({places})", values)
+
+
+def decode(kind: type[R], row: Sequence[Any]) -> R:
+    record: dict[str, Any] = {}
+    for field, value in zip(fields(kind), row, strict=True):
+        if field.name.endswith("_at"):
+            value = from_micros(value)
+        elif field.name in ("scopes", "toolsets") and value is not None:
+            value = tuple(value.split())
+        elif field.name == "hash":
+            value = bytes(value)
+        elif field.name == "agent":
+            value = bool(value)
+        record[field.name] = value
+    return kind(**record)
 
 
 def no_key(id: str) -> NotFound:
@@ -278,27 +291,6 @@ def no_session(id: str) -> NotFound:
     return NotFound(
         f"There is no session {truncate(id, 40)!r}. `recollect keys sessions` shows them."
     )
-
-
-def to_column(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return " ".join(value)
-    if isinstance(value, datetime):
-        return micros(value)
-    return value
-
-
-def _record(columns: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
-    record = dict(zip(columns, row, strict=True))
-    record["hash"] = bytes(record["hash"])
-    record["agent"] = bool(record["agent"])
-    record["scopes"] = tuple(record["scopes"].split())
-    if record["toolsets"] is not None:
-        record["toolsets"] = tuple(record["toolsets"].split())
-    for name, value in record.items():
-        if name.endswith("_at"):
-            record[name] = from_micros(value)
-    return record
 
 
 def _now() -> int:

@@ -37,7 +37,7 @@ from recollect.store.api_keys import (
     KeyDatabase,
     KeysUnavailable,
     Session,
-    insert_key,
+    insert,
 )
 from recollect.store.sqlite.connection import Connection, connect, connect_read_only
 from recollect.store.sqlite.database_errors import translate_error
@@ -90,7 +90,7 @@ class SqliteKeys(ApiKeys):
             hide(self._path)
             with db:
                 db.execute(_SCHEMA)  # the file may be empty
-                insert_key(db, key)
+                insert(db, key)
 
         self._run(work, accepts_empty=True)
 
@@ -243,7 +243,7 @@ def write_draft(draft: Path, key: ApiKey | None) -> None:
         with db:
             db.execute(_SCHEMA)
             if key is not None:
-                insert_key(db, key)
+                insert(db, key)
     finally:
         db.close()
 
