@@ -539,27 +539,6 @@ def test_a_server_that_stays_down_gives_a_clear_error_and_is_used_again_afterwar
     assert all("cannot be reached" in str(error) or "was lost" in str(error) for error in errors)
 
 
-# -- work that breaks its connection -------------------------------------------------------
-
-
-def test_work_that_breaks_its_connection_every_time_is_given_up(
-    store: PostgresStore, server: Database
-) -> None:
-    attempts = []
-
-    def work(db: Connection) -> None:
-        attempts.append(db)
-        server.run(f"select pg_terminate_backend({db.get('select pg_backend_pid()')}, 5000)")
-        db.get("select 1")
-
-    for run in (store._transactions.read, store._transactions.write):
-        attempts.clear()
-        with pytest.raises(StoreUnavailable, match="was lost"):
-            run(work)
-        assert 2 <= len(attempts) <= 5
-    assert store.start_import("file").id == 1
-
-
 # -- opening ------------------------------------------------------------------------
 
 
@@ -666,34 +645,6 @@ def busy_connections(store: PostgresStore, count: int) -> Iterator[None]:
         resume.set()
         for thread in threads:
             thread.join(PATIENCE)
-
-
-def queue_count(store: PostgresStore) -> int:
-    """How often a caller had to wait for a connection of the pool."""
-    return store._transactions._pool._pool.get_stats().get("requests_queued", 0)
-
-
-def test_a_caller_waits_and_then_gets_an_error_if_all_connections_are_in_use(
-    monkeypatch: pytest.MonkeyPatch, open_store: Opener, server: Database, user: str
-) -> None:
-    set_limits(monkeypatch, server_connections=2)
-    store = open_store(user)
-    with busy_connections(store, 2):
-        assert len(server.sessions()) == 2
-        set_limits(monkeypatch, server_connections=2, write_wait_seconds=0.3)
-        for work in (store.receipts, lambda: store.start_import("file")):
-            start = time.monotonic()
-            with pytest.raises(StoreBusy, match="connection"):
-                work()
-            assert time.monotonic() - start >= 0.3
-    set_limits(monkeypatch, server_connections=2)
-    assert store.receipts() == []
-    with busy_connections(store, 2):
-        before = queue_count(store)
-        thread, outcomes = in_thread(store.receipts)
-        wait_until(lambda: queue_count(store) > before)
-    thread.join(PATIENCE)
-    assert outcomes == [[]]
 
 
 def test_a_writer_that_others_block_gets_an_error_and_readers_continue(

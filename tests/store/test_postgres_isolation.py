@@ -30,14 +30,13 @@ from psycopg import errors
 
 import recollect
 from recollect import Document, Filter, Library, Passage, SearchOptions
-from recollect.errors import InvalidInput, NotFound, RecollectError
+from recollect.errors import InvalidInput, NotFound
 from recollect.language.queries.query import parse
 from recollect.model import undo
 from recollect.model.kinds import KINDS
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
-from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.schema import APPEND_ONLY, is_distributed
 
 CANARY = "zebracanary"
@@ -354,27 +353,6 @@ def test_a_search_function_returns_nothing_for_an_owner_that_the_transaction_doe
         (f"select absent({them}, array['zebracanary'])", [("zebracanary",)]),
     ):
         assert rows(attacker, sql) == expected
-
-
-def test_a_connection_without_an_owner_sees_nothing_and_writes_nothing(
-    neighbours: Neighbours,
-) -> None:
-    with psycopg.connect(neighbours.url, autocommit=True) as connection:
-        neighbours.mine._transactions.server.configure(connection)
-        assert rows(connection, "select current_setting('recollect.owner', true)") == [(None,)]
-        for table in [*neighbours.tables(), "account"]:
-            assert rows(connection, f"select count(*) from {table}") == [(0,)]
-            if table in APPEND_ONLY:
-                with pytest.raises(errors.InsufficientPrivilege):
-                    connection.execute(f"delete from {table}")
-            elif table != "account":
-                assert connection.execute(f"delete from {table}").rowcount == 0
-        for write in (
-            "insert into word (term) values ('a')",
-            "insert into word (owner, term) values (1, 'a')",
-        ):
-            with pytest.raises(psycopg.Error, match=r"recollect\.owner|row-level security"):
-                connection.execute(write)
 
 
 def test_row_level_security_cannot_be_disabled(
@@ -746,22 +724,6 @@ def gift(statement: str, table: str, them: int) -> str:
     return statement.format(table=table, them=them, select=select)
 
 
-def test_a_row_does_not_conflict_with_a_row_of_another_user(
-    neighbours: Neighbours, attacker: psycopg.Connection[Any]
-) -> None:
-    before = fingerprint(attacker, neighbours, neighbours.them)
-    titles = rows(
-        attacker,
-        """insert into document
-        select (jsonb_populate_record(d, jsonb_build_object(
-          'key', 7, 'id', 'zebracanary', 'source_id', 'zebracanary'))).* from document d
-        on conflict (owner, id) do update set title = 'x' returning title""",
-    )
-    # The row was inserted, not updated.
-    assert titles == [("mine",)]
-    assert fingerprint(attacker, neighbours, neighbours.them) == before
-
-
 def test_nobody_can_take_over_the_number_of_another_account(
     neighbours: Neighbours, attacker: psycopg.Connection[Any]
 ) -> None:
@@ -879,52 +841,6 @@ def test_a_statement_prepared_for_one_user_is_safe_for_the_next_user(
                     )
                     connection.execute("rollback")
                 assert rows(connection, "execute everything") == []
-
-
-def test_a_transaction_leaves_no_state_on_its_connection(database: str, user: str) -> None:
-    # Another URL, so that the store has its own pool.
-    store = PostgresStore(of(database) + "&connect_timeout=7", user)
-    pool = store._transactions._pool
-    pids: list[int] = []
-
-    def check_state() -> None:
-        with pool.connection(1e12) as connection:
-            pids.append(connection.info.backend_pid)
-            state = rows(
-                connection,
-                """select coalesce(current_setting('recollect.owner', true), ''),
-                  coalesce(current_setting('recollect.user', true), ''),
-                  current_setting('statement_timeout'), current_setting('lock_timeout'),
-                  current_setting('transaction_isolation'), current_user,
-                  (select count(*) from recollect.passage)""",
-            )
-            assert state == [("", "", "0", "0", "read committed", "recollect_app", 0)]
-
-    def fail(db: Connection) -> None:
-        db.run("select 1 / 0")
-
-    try:
-        check_state()
-        store.save([Document("test", "c1", passages=(Passage("a", "user", "hello"),))])
-        check_state()
-        store.match(parse("hello"), EVERYTHING, 10)
-        check_state()
-        with pytest.raises(NotFound):
-            store.document("nothing")
-        check_state()
-        with pytest.raises(NotFound):
-            store.delete("nothing")
-        check_state()
-        for run in (store._read, store._write):
-            with pytest.raises(RecollectError, match="division"):
-                run(fail)
-            check_state()
-        with store.indexing_lock():
-            pass
-        check_state()
-        assert len(set(pids)) == 1
-    finally:
-        store.close()
 
 
 # -- a login that is only a member of the app role --------------------------------------------

@@ -171,16 +171,6 @@ def test_the_search_role_owns_only_functions_and_reads_only_two_tables(rows: Row
     ]
 
 
-def test_search_functions_use_no_objects_from_other_schemas(rows: Rows) -> None:
-    functions = rows("""select proname, pg_get_userbyid(proowner)::text,
-        (select s from unnest(proconfig) s where s like 'search_path=%') from pg_proc
-        where pronamespace = 'recollect'::regnamespace and prosecdef""")
-    assert len(functions) >= 5
-    assert {row[1:] for row in functions} == {
-        ("recollect_search", "search_path=pg_catalog, pg_temp")
-    }
-
-
 def test_public_has_no_privileges(rows: Rows) -> None:
     functions = rows("""select p.proname, has_function_privilege('public', p.oid, 'execute')
         from pg_proc p where p.pronamespace = 'recollect'::regnamespace""")
@@ -289,17 +279,6 @@ def test_the_error_tells_a_login_without_privileges_what_it_needs(
             ) as error:
                 function(of(database, name), user)
             assert "secret" not in str(error.value)
-
-
-def test_a_login_that_cannot_set_up_an_empty_database_gets_an_error(
-    rows: Rows, database: str
-) -> None:
-    with (
-        login(database, member_of="recollect_app") as name,
-        own_database(database) as empty,
-        pytest.raises(RecollectError, match="must be set up"),
-    ):
-        PostgresStore(of(empty, name), "ann")
 
 
 @pytest.mark.parametrize(
