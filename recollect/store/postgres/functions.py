@@ -31,19 +31,11 @@ _IS_MATCH = f"""{_IS_OWN}
 _SETTINGS = """stable security definer set search_path = pg_catalog, pg_temp
   set enable_seqscan = off set enable_indexscan = off"""
 _OPTIONS = f"language sql {_SETTINGS}"
-_CANDIDATES = f"""select p.key, sum(u.weight) as weight, p.length
-    from unnest(queries, weights, steps) u(query, weight, step), lateral (
-      select t.key, t.length from recollect.passage_text t
-      where t.words @@ u.query and {_IS_MATCH} offset 0) p
-    where u.step = number
-    group by p.key, p.length order by 2 desc, 1 desc limit limits[number]"""
-# The same with the places of the rows in the user's partition.
-_SELECTED = f"""select p.key, sum(u.weight) as weight, p.length, p.place
-    from unnest(queries, weights, steps) u(query, weight, step), lateral (
+_CANDIDATES = f"""select p.key, sum(u.weight) as weight, p.length, p.place
+    from unnest(queries, weights) u(query, weight), lateral (
       select t.key, t.length, t.ctid as place from recollect.passage_text t
       where t.words @@ u.query and {_IS_MATCH} offset 0) p
-    where u.step = number
-    group by p.key, p.length, p.place order by 2 desc, 1 desc limit limits[number]"""
+    group by p.key, p.length, p.place order by 2 desc, 1 desc limit at_most"""
 
 SEARCH_FUNCTIONS = f"""
 -- For each query: how many passages match, and how many of these are not hidden. Counting stops at
@@ -66,35 +58,25 @@ create function counted(library integer, query tsquery, sureness boolean, at_mos
     limit at_most) x
 $$;
 -- The passages with the largest sum of weights of matching queries, that sum, and their lengths.
--- Several lists of queries are tried, one after another, until one has `enough` passages. Each
--- query has the number of its step. A step can have other queries that only sum the weights. They
--- have no positions.
-create function matches(library integer, queries tsquery[], weights float8[], steps integer[],
-  order_queries tsquery[], order_weights float8[], order_steps integer[], limits integer[],
-  enough integer, sureness boolean,
+-- There can be other queries, without positions, that sum the weights of those that were selected.
+create function matches(library integer, queries tsquery[], weights float8[],
+  order_queries tsquery[], order_weights float8[], at_most integer, sureness boolean,
   {_FILTER_PARAMETERS})
-  returns table (step integer, key bigint, weight float8, length integer)
+  returns table (key bigint, weight float8, length integer)
   language plpgsql {_SETTINGS} set plan_cache_mode = force_custom_plan as $$
   #variable_conflict use_column
-  declare
-    number integer;
-    size bigint;
   begin
-    for number in 1 .. coalesce(cardinality(limits), 0) loop
-      if number = any(order_steps) then
-        return query select number, c.key, w.weight, c.length
-          from ({_SELECTED}) c, lateral (
-            select strip(t.words) as words from recollect.passage_text t
-            where {_IS_OWN} and t.ctid = c.place offset 0) t, lateral (
-            select sum(u.weight) as weight
-            from unnest(order_queries, order_weights, order_steps) u(query, weight, step)
-            where u.step = number and t.words @@ u.query) w;
-      else
-        return query select number, c.key, c.weight, c.length from ({_CANDIDATES}) c;
-      end if;
-      get diagnostics size = row_count;
-      exit when size >= enough;
-    end loop;
+    if cardinality(order_queries) > 0 then
+      return query select c.key, w.weight, c.length
+        from ({_CANDIDATES}) c, lateral (
+          select strip(t.words) as words from recollect.passage_text t
+          where {_IS_OWN} and t.ctid = c.place offset 0) t, lateral (
+          select sum(u.weight) as weight
+          from unnest(order_queries, order_weights) u(query, weight)
+          where t.words @@ u.query) w;
+    else
+      return query select c.key, c.weight, c.length from ({_CANDIDATES}) c;
+    end if;
   end
 $$;
 -- The newest passages that match.

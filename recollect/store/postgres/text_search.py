@@ -246,8 +246,8 @@ _MAX_SELECTIONS = 8
 # Candidates are sorted by score in groups of this size (see `sort`).
 _GROUP = 600
 
-_MATCHES = f"""select * from matches({OWNER}, ?::tsquery[], ?::float8[], ?::integer[], ?::tsquery[],
-  ?::float8[], ?::integer[], ?::integer[], ?::integer, ?::boolean, {FILTER_PARAMETERS})"""
+_MATCHES = f"""select * from matches({OWNER}, ?::tsquery[], ?::float8[], ?::tsquery[], ?::float8[],
+  ?::integer, ?::boolean, {FILTER_PARAMETERS})"""
 
 
 class _Part(NamedTuple):
@@ -277,24 +277,6 @@ class _Match(NamedTuple):
 _Matches = dict[int, _Match]
 
 
-def whole_groups(limit: int) -> int:
-    """As many matches as needed for a limit. With part of a group, its order would be another."""
-    return max(math.ceil(limit / _GROUP), 1) * _GROUP
-
-
-class _Step(NamedTuple):
-    """Queries that the index answers together."""
-
-    queries: Iterable[tuple[str, float]]
-    """Each tsquery with its weight."""
-    limit: int
-    parts: Sequence[_Part] = ()
-    """The parts that give matches their weights, if they are not those of the queries.
-
-    Such a step selects the best matches only. It is of no use if they are too few.
-    """
-
-
 def best(db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
     """The keys of matching passages, best first: rare words and short passages count most."""
     filter = resolve_filter(db, filter)
@@ -303,8 +285,16 @@ def best(db: Connection, node: Node, filter: Filter, limit: int) -> list[int]:
     if keys is not None:
         matches = _matches_among(db, parts, keys)
     elif can_index_decide(db, parts):
-        steps = _steps(parts, size, limit)
-        matches = matches_of_steps(db, steps, limit, None, filter_arguments(db, filter))
+        arguments = filter_arguments(db, filter)
+        matches = {}
+        selections = _selections(parts, size, limit)
+        if selections:
+            matches = weighted_matches(
+                db, selections, parts, selected_count(limit), None, arguments
+            )
+        if len(matches) < limit:
+            choices = [(part,) for part in parts]
+            matches = weighted_matches(db, choices, (), whole_groups(limit), None, arguments)
     else:
         matches = matches_of_any_word(db, parts, limit, filter_arguments(db, filter))
     return sort(matches)[:limit]
@@ -329,15 +319,9 @@ def can_index_decide(db: Connection, parts: Sequence[_Part]) -> bool:
     return not (any(part.query.has_phrases for part in parts) and has_incomplete_positions(db))
 
 
-def _steps(parts: Sequence[_Part], size: int, limit: int) -> list[_Step]:
-    """The steps that find the matches of a query, one after another until they are enough."""
-    queries = {part.query.tsquery: part.weight for part in parts}
-    steps = [_Step(queries.items(), whole_groups(limit))]
-    selections = _selections(parts, size, limit)
-    if selections:
-        selected_queries = {conjunction(choice): _weight(choice) for choice in selections}
-        steps.insert(0, _Step(selected_queries.items(), selected_count(limit), parts))
-    return steps
+def whole_groups(limit: int) -> int:
+    """As many matches as needed for a limit. With part of a group, its order would be another."""
+    return max(math.ceil(limit / _GROUP), 1) * _GROUP
 
 
 def selected_count(limit: int) -> int:
@@ -374,36 +358,29 @@ def _weight(parts: Iterable[_Part]) -> float:
     return sum(part.weight for part in parts)
 
 
-def conjunction(parts: Iterable[_Part]) -> str:
-    return " & ".join(f"({part.query.tsquery})" for part in parts)
-
-
-def matches_of_steps(
+def weighted_matches(
     db: Connection,
-    steps: Sequence[_Step],
-    enough: int,
+    choices: Sequence[Sequence[_Part]],
+    order: Sequence[_Part],
+    at_most: int,
     has_all_positions: bool | None,
-    filter_arguments: tuple[Any, ...],
+    arguments: tuple[Any, ...],
 ) -> _Matches:
-    queries = [
-        (query, weight, number)
-        for number, step in enumerate(steps, 1)
-        for query, weight in step.queries
-    ]
-    order = [
-        (part.query.tsquery, part.weight, number)
-        for number, step in enumerate(steps, 1)
-        for part in step.parts
-    ]
-    limits = [step.limit for step in steps]
-    values = (*columns(queries), *columns(order), limits, enough, has_all_positions)
-    rows = db.rows(_MATCHES, (*values, *filter_arguments))
-    last_step = max((row[0] for row in rows), default=0)
-    return {key: _Match(weight, length) for step, key, weight, length in rows if step == last_step}
+    """The passages that have all parts of one of the choices, those with the largest weights.
 
-
-def columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    return [[row[number] for row in rows] for number in range(3)]
+    With `order`, these parts give the passages their weights.
+    """
+    weights = {
+        " & ".join(f"({part.query.tsquery})" for part in choice): _weight(choice)
+        for choice in choices
+    }
+    values = (
+        *(list(weights), list(weights.values())),
+        *([part.query.tsquery for part in order], [part.weight for part in order]),
+        *(at_most, has_all_positions, *arguments),
+    )
+    rows = db.rows(_MATCHES, values)
+    return {key: _Match(weight, length) for key, weight, length in rows}
 
 
 def _matches_among(db: Connection, parts: Sequence[_Part], keys: Sequence[int]) -> _Matches:
@@ -447,9 +424,9 @@ def matches_of_any_word(
 ) -> _Matches:
     """The passages with the largest weights."""
     any_phrases = any(part.query.has_phrases for part in parts)
-    exact = [part for part in parts if part.query.is_exact]
-    step = _Step([(part.query.tsquery, part.weight) for part in exact], whole_groups(limit))
-    matches = matches_of_steps(db, [step], limit, any_phrases or None, arguments)
+    choices = [(part,) for part in parts if part.query.is_exact]
+    size = whole_groups(limit)
+    matches = weighted_matches(db, choices, (), size, any_phrases or None, arguments)
     for part in parts:
         others = matches_outside_index(db, part.node, part.query, arguments, any_phrases)
         for key, length in others.items():
@@ -458,9 +435,6 @@ def matches_of_any_word(
 
 
 # -- all matches ---
-
-
-_NO_LIMIT = 1 << 30
 
 
 def match_source(db: Connection, node: Node | None, filter: Filter) -> tuple[str, Sequence[Any]]:
