@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from functools import lru_cache
+from itertools import islice
 
 from recollect.models.embeddings import Embedder
 from recollect.models.stopping import Stop, never_stop, require_running
@@ -38,25 +39,18 @@ def calibrate(store: Store, space: Space, model: Embedder, stop: Stop = never_st
         require_running(stop)
         cosines += store.highest_cosines(space, vectors[start : start + _PROBES_AT_ONCE])
     cosines.sort()
-    floor = 0.0
-    if cosines:
-        floor = cosines[int(_PERCENTILE * (len(cosines) - 1))]
+    floor = cosines[int(_PERCENTILE * (len(cosines) - 1))] if cosines else 0.0
     store.update_space(space, noise_floor=float(floor), size=store.size())
 
 
 def _probes(store: Store, space: Space) -> list[str]:
     """Words that the model knows and the library does not contain."""
-    count = _PROBES
-    if store.size() < _SMALL_LIBRARY:
-        count = _FEW_PROBES
+    count = _FEW_PROBES if store.size() < _SMALL_LIBRARY else _PROBES
     probes: list[str] = []
-    candidates = _candidates(space.name)
-    for start in range(0, len(candidates), _CANDIDATES_AT_ONCE):
-        words = candidates[start : start + _CANDIDATES_AT_ONCE]
+    candidates = iter(_candidates(space.name))
+    while len(probes) < count and (words := list(islice(candidates, _CANDIDATES_AT_ONCE))):
         library_words = store.known_words(words)
         probes += [word for word in words if word not in library_words]
-        if len(probes) >= count:
-            break
     return probes[:count]
 
 

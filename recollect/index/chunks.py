@@ -12,25 +12,15 @@ WORDS = 120
 _SHORT = 2 * WORDS  # characters; a text of more words is longer
 CHARACTERS = 1_000  # limits scripts without spaces, and very long words
 _WORD = re.compile(r"\s*\S{1,1000}\s*")
-# All bytes but those with which white space begins in UTF-8.
-_NO_SPACE = bytes(set(range(256)) - set(b"\t\n\v\f\r\x1c\x1d\x1e\x1f \xc2\xe1\xe2\xe3"))
 # The first group is where the words begin, the second one is the last word.
 _UP_TO_120_WORDS = re.compile(r"\s*()(\S{1,1000}\s*){1,120}")
 
 
 def split_text(text: str) -> list[str]:
     """Split a text into at most `embedded_parts` parts of at most 120 words or 1,000 characters."""
-    if len(text) <= _SHORT:
-        return [text]
-    if len(text) <= CHARACTERS and has_few_words(text):  # the most frequent case
-        return [text]
+    if len(text) <= _SHORT or (len(text) <= CHARACTERS and len(text.split(None, WORDS)) <= WORDS):
+        return [text]  # the most frequent case
     return list(islice(parts(text), LIMITS.embedded_parts)) or [""]
-
-
-def has_few_words(text: str) -> bool:
-    """Whether a text has at most 120 words. Most texts have so little space that it is obvious."""
-    spaces = text.encode("utf-8", "surrogatepass").translate(None, _NO_SPACE)
-    return len(spaces) < WORDS or len(text.split(None, WORDS)) <= WORDS
 
 
 def parts(text: str) -> Iterator[str]:

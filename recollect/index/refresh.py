@@ -156,6 +156,7 @@ def embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
     model: embeddings.Embedder | None = None
     total = 0
     batches = 0
+    is_fast = space.name == embeddings.STATIC
     while True:
         batch, remaining = store.unembedded(space, _BATCH_PASSAGES)
         if not batch:
@@ -164,7 +165,7 @@ def embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
             model = embeddings.load_model(space.name, space.model_state)
         total = max(total, remaining)
         count = total - remaining
-        for texts in groups(batch, texts_at_once(space)):
+        for texts in groups(batch, _TEXTS_AT_ONCE if is_fast else _TEXTS_OF_SLOW_MODELS):
             if stop():
                 return False
             store.add_vectors(space, _vectors(model, texts, stop))
@@ -173,12 +174,6 @@ def embed(store: Store, space: Space, progress: Progress, stop: Stop) -> bool:
         batches += 1
         if batches % _BATCHES_PER_COPY == 0:
             store.refresh(None, stop)
-
-
-def texts_at_once(space: Space) -> int:
-    if space.name == embeddings.STATIC:
-        return _TEXTS_AT_ONCE
-    return _TEXTS_OF_SLOW_MODELS
 
 
 def groups(passages: Sequence[Unembedded], size: int) -> Iterator[dict[Unembedded, list[str]]]:

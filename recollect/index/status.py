@@ -54,34 +54,28 @@ def index_status(store: Store, is_background: bool, problem: str = "") -> IndexS
     setting = models.embedding_setting()
     passages = store.size()
     spaces = [space for space in store.spaces() if space.name == setting]
-    embedded = 0
-    if spaces:
-        batch, queued = store.unembedded(spaces[-1], 1)
-        embedded = passages
-        if batch:  # The queue may still count messages that were deleted.
-            embedded = max(0, passages - queued)
+    embedded = passages - queued(store, spaces[-1]) if spaces else 0
     has_more = has_work(store, setting)
     return IndexStatus(passages, embedded, has_more, is_background, paused_since(store), problem)
 
 
 def embedding_status(store: Store) -> list[EmbeddingStatus]:
     """The status of every embedding model that was used, oldest first."""
-    spaces = store.spaces()
+    spaces, size = store.spaces(), max(store.size(), 1)
     searched = models.space_to_search(spaces)
     return [
         EmbeddingStatus(
             space.name,
             space.version,
             space.dimensions,
-            _share(store, space),
+            round(1 - queued(store, space) / size, 4),
             searched is not None and space.id == searched.id,
         )
         for space in spaces
     ]
 
 
-def _share(store: Store, space: Space) -> float:
-    batch, queued = store.unembedded(space, 1)
-    if not batch:  # The queue may still count messages that were deleted.
-        return 1.0
-    return round(max(0.0, 1 - queued / max(store.size(), 1)), 4)
+def queued(store: Store, space: Space) -> int:
+    """How many passages have no vector yet. The queue may still count deleted messages."""
+    batch, count = store.unembedded(space, 1)
+    return min(count, store.size()) if batch else 0
