@@ -1,4 +1,4 @@
-"""Benchmark search against plain FTS5, LIKE and bare Tantivy.
+"""Benchmark search against plain FTS5 and bare Tantivy.
 
     python -m bench.speed [--sizes 5000,100000,1000000] [--keep FOLDER] [--only PARTS]
 
@@ -7,9 +7,8 @@ after the other. A library in FOLDER is reused. Times are CPU time of the whole 
 threads. Each kind has forty queries, which run once after a warm-up with other queries. Slow
 engines run fewer queries: they stop after their time budget, but not before five queries.
 
-Plain FTS5 is an external-content table, with words joined by OR, ordered by rank. LIKE scans for
-each word, newest first (for questions, it scans for the whole text). Bare Tantivy is one index of
-text, role and time. All of them return ten keys; Recollect also loads, ranks, counts and formats
+Plain FTS5 is an external-content table, with words joined by OR, ordered by rank. Bare
+Tantivy is one index of text. Both return ten keys; Recollect also loads, ranks, counts and formats
 its results.
 
 `use` measures what people do: asking, typing, turning to page 2. `worst` measures the most
@@ -32,19 +31,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
 import tantivy
-from tantivy import FieldType, Occur, Query
+from tantivy import Query
 
 import recollect
 from bench import corpus
 from bench.corpus import SampleQuery
-from recollect.model.search import Filter, Page, SearchOptions
+from recollect.model.search import Page, SearchOptions
 from recollect.store.sqlite.connection import connect
 
 T = TypeVar("T")
@@ -65,27 +63,6 @@ class Cost(NamedTuple):
     wall: float
     peak: float = 0.0
     """Peak resident memory in MiB."""
-
-
-@dataclass(frozen=True)
-class Scope:
-    """The filter of a search."""
-
-    name: str = ""
-    role: str = ""
-    after: datetime | None = None
-    before: datetime | None = None
-
-
-SCOPES = (
-    Scope("all"),
-    Scope("role", role="user"),
-    Scope(
-        "30 days",
-        after=datetime(2025, 6, 1, tzinfo=UTC),
-        before=datetime(2025, 6, 30, 23, 59, 59, tzinfo=UTC),
-    ),
-)
 
 
 class Clock:
@@ -209,8 +186,7 @@ def run_indexing(home: Path) -> dict[str, Cost]:
 def _messages(data: Data) -> Iterator[tuple[Any, ...]]:
     db = connect(data.database)
     yield from db.execute(
-        "select key, role, created_at, content from passage "
-        "where visibility <> 'hidden' order by key"
+        "select key, content from passage where visibility <> 'hidden' order by key"
     )
     db.close()
 
@@ -219,11 +195,8 @@ def build_fts5(data: Data) -> Cost:
     db = apsw.Connection(str(data.bare))
     db.execute("pragma journal_mode = off; pragma synchronous = off").fetchall()
     with db:
-        db.execute(
-            "create table message "
-            "(key integer primary key, role text, created_at integer, content text)"
-        )
-        db.executemany("insert into message values (?, ?, ?, ?)", _messages(data))
+        db.execute("create table message (key integer primary key, content text)")
+        db.executemany("insert into message values (?, ?)", _messages(data))
     clock = Clock()
     with db:
         db.execute(
@@ -237,8 +210,6 @@ def build_fts5(data: Data) -> Cost:
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text")
-    builder.add_text_field("role", tokenizer_name="raw", index_option="basic")
-    builder.add_integer_field("created_at", fast=True)
     builder.add_unsigned_field("key", fast=True)
     return builder.build()
 
@@ -248,13 +219,10 @@ def build_tantivy(data: Data) -> Cost:
     clock = Clock()
     index = tantivy.Index(_schema(), path=str(data.tantivy))
     writer = index.writer(256_000_000, 1)
-    for key, role, created_at, content in _messages(data):
+    for key, content in _messages(data):
         entry = tantivy.Document()
         entry.add_text("text", content)
-        entry.add_text("role", role)
         entry.add_unsigned("key", key)
-        if created_at is not None:
-            entry.add_integer("created_at", created_at)
         writer.add_document(entry)
     writer.commit()
     writer.wait_merging_threads()
@@ -263,7 +231,7 @@ def build_tantivy(data: Data) -> Cost:
 
 # -- engines -------------------------------------------------------------------
 
-Engine = Callable[[SampleQuery, Scope], int]
+Engine = Callable[[SampleQuery], int]
 """Runs a query and returns the number of results or of matches."""
 
 
@@ -282,31 +250,12 @@ def query_text(query: SampleQuery) -> str:
 
 
 def ours(library: recollect.Library, mode: str) -> Engine:
-    def answer(query: SampleQuery, scope: Scope) -> int:
-        roles = tuple(filter(None, [scope.role]))
-        return library.search(
-            query_text(query),
-            Filter.of(roles=roles, after=scope.after, before=scope.before),
-            SearchOptions(mode=mode, limit=LIMIT),
-        ).total
-
-    return answer
-
-
-def _conditions(scope: Scope) -> tuple[str, list[object]]:
-    if scope.role:
-        return "and m.role = ?", [scope.role]
-    if scope.after and scope.before:
-        return "and m.created_at between ? and ?", [_micros(scope.after), _micros(scope.before)]
-    return "", []
-
-
-def _micros(moment: datetime) -> int:
-    return int(moment.timestamp() * 1_000_000)
+    options = SearchOptions(mode=mode, limit=LIMIT)
+    return lambda query: library.search(query_text(query), options=options).total
 
 
 def fts5(db: apsw.Connection) -> Engine:
-    def answer(query: SampleQuery, scope: Scope) -> int:
+    def answer(query: SampleQuery) -> int:
         words = [f'"{word}"' for word in query.words]
         match query.kind:
             case "prefix":
@@ -317,31 +266,8 @@ def fts5(db: apsw.Connection) -> Engine:
                 match = " AND ".join(words)
             case _:
                 match = " OR ".join(words)
-        where, values = _conditions(scope)
-        source = "FTS5 t"
-        if where:
-            source += " join message m on m.key = t.rowid"
-        sql = f"select t.rowid from {source} where FTS5 match ? {where} order by t.rank limit ?"
-        return len(db.execute(sql, (match, *values, LIMIT)).fetchall())
-
-    return answer
-
-
-def like(db: apsw.Connection) -> Engine:
-    def answer(query: SampleQuery, scope: Scope) -> int:
-        patterns = [f"%{' '.join(query.words)}%"]
-        operator = " and "
-        if query.kind.endswith((" AND", " OR")):
-            patterns = [f"%{word}%" for word in query.words]
-        if query.kind.endswith(" OR"):
-            operator = " or "
-        match = operator.join(["m.content like ?"] * len(patterns))
-        where, values = _conditions(scope)
-        sql = (
-            f"select m.key from message m where ({match}) {where} "
-            "order by m.created_at desc limit ?"
-        )
-        return len(db.execute(sql, (*patterns, *values, LIMIT)).fetchall())
+        sql = "select rowid from FTS5 where FTS5 match ? order by rank limit ?"
+        return len(db.execute(sql, (match, LIMIT)).fetchall())
 
     return answer
 
@@ -349,31 +275,11 @@ def like(db: apsw.Connection) -> Engine:
 def bare_tantivy(index: tantivy.Index) -> Engine:
     searcher, schema = index.searcher(), index.schema
 
-    def answer(query: SampleQuery, scope: Scope) -> int:
+    def answer(query: SampleQuery) -> int:
         if query.kind == "prefix":
             engine_query = Query.regex_query(schema, "text", query.words[0] + ".*")
         else:
             engine_query = index.parse_query(query_text(query), ["text"])
-        filters = []
-        if scope.role:
-            filters.append(Query.term_query(schema, "role", scope.role, "basic"))
-        if scope.after and scope.before:
-            filters.append(
-                Query.range_query(
-                    schema,
-                    "created_at",
-                    FieldType.Integer,
-                    _micros(scope.after),
-                    _micros(scope.before),
-                )
-            )
-        if filters:
-            engine_query = Query.boolean_query(
-                [
-                    (Occur.Must, engine_query),
-                    *((Occur.Must, Query.const_score_query(f, 0.0)) for f in filters),
-                ]
-            )
         hits = searcher.search(engine_query, LIMIT, count=False).hits
         return len(searcher.fast_field_values("key", [address for _, address in hits]))
 
@@ -388,11 +294,11 @@ def median_and_95th_percentile(times: Sequence[float]) -> tuple[float, float]:
     return statistics.median(ordered), ordered[int(len(ordered) * 0.95)]
 
 
-def measure(answer: Engine, queries: Sequence[SampleQuery], scope: Scope) -> list[float]:
+def measure(answer: Engine, queries: Sequence[SampleQuery]) -> list[float]:
     """The CPU milliseconds of each query. The first queries warm up and do not count."""
     deadline = time.perf_counter() + SECONDS
     for query in queries[:WARMUP]:
-        answer(query, scope)
+        answer(query)
         if time.perf_counter() > deadline - SECONDS * 0.8:
             break
     times: list[float] = []
@@ -400,7 +306,7 @@ def measure(answer: Engine, queries: Sequence[SampleQuery], scope: Scope) -> lis
         if time.perf_counter() > deadline and len(times) >= MIN_QUERIES:
             break
         clock = Clock()
-        answer(query, scope)
+        answer(query)
         times.append(clock.lap().cpu * 1000)
     return times
 
@@ -585,19 +491,17 @@ def compare_engines(data: Data, queries: dict[str, list[SampleQuery]]) -> None:
             "text": ours(library, "text"),
             "both": ours(library, "both"),
             "FTS5": fts5(db),
-            "LIKE": like(db),
             "Tantivy": bare_tantivy(tantivy.Index.open(str(data.tantivy))),
         }
         names = [f"{name} ms" for name in engines]
-        table_head("query", "filter", *names, "FTS5 / text", "text / Tantivy")
+        table_head("query", *names, "FTS5 / text", "text / Tantivy")
         for kind, samples in queries.items():
-            for scope in SCOPES:
-                p50 = {
-                    name: statistics.median(measure(engine, samples, scope))
-                    for name, engine in engines.items()
-                }
-                ratios = (p50["FTS5"] / p50["text"], p50["text"] / p50["Tantivy"])
-                table_row(kind, scope.name, *map(format_ms, (*p50.values(), *ratios)))
+            p50 = {
+                name: statistics.median(measure(engine, samples))
+                for name, engine in engines.items()
+            }
+            ratios = (p50["FTS5"] / p50["text"], p50["text"] / p50["Tantivy"])
+            table_row(kind, *map(format_ms, (*p50.values(), *ratios)))
         db.close()
 
 
