@@ -15,13 +15,15 @@ from lazy_import import LazyModule
 from recollect import __version__
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.context import Answer, Context, LocalLibrary, ToolError
-from recollect.serve.mcp.jsonrpc import RpcError, decode, encode
 from recollect.serve.mcp.protocol import (
     BUS_INSTRUCTIONS,
     INSTRUCTIONS,
     KNOWLEDGE_INSTRUCTIONS,
     RECALL_INSTRUCTIONS,
     Dispatcher,
+    RpcError,
+    decode,
+    encode,
 )
 from recollect.serve.mcp.toolsets import RECALL
 

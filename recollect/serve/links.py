@@ -16,13 +16,11 @@ NOTE_LINK = "/knowledge/notes?link="
 
 # An id goes into a URL or a command only if it looks like an id of the source.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{3,127}")
-_WEB_URL = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 _LOCAL_PATH = re.compile(r"/(?![/\\])[^\x00-\x20\\\x7f]*")
-_YOUTUBE = re.compile(r"youtu\.be|(?:www\.|m\.|music\.)?youtube(?:-nocookie)?\.com")
-_VIMEO = re.compile(r"(?:www\.|player\.)?vimeo\.com")
-_TWITCH = re.compile(r"(?:www\.|m\.)?twitch\.tv")
-_PLAYABLE_FILE = re.compile(
-    r".*\.(?:mp3|m4a|m4b|ogg|oga|opus|wav|flac|aac|mp4|m4v|webm|ogv|mov)", re.IGNORECASE | re.DOTALL
+_YOUTUBE = ("youtu.be", "youtube.com", "youtube-nocookie.com")
+_SUBDOMAINS = ("www.", "m.", "music.", "player.")
+_PLAYABLE = tuple(
+    ".mp3 .m4a .m4b .ogg .oga .opus .wav .flac .aac .mp4 .m4v .webm .ogv .mov".split()
 )
 _RELATIVE_NAMES = ("", ".", "..")  # browsers resolve these in a path, so they go into the query
 
@@ -77,8 +75,10 @@ def note_link(target: str, of: str) -> str:
 
 def web(url: object) -> str:
     """The URL if it is an http or https URL, else an empty string."""
-    if isinstance(url, str) and _WEB_URL.match(url):
-        return url
+    if isinstance(url, str):
+        scheme, _, rest = url.partition("://")
+        if scheme.lower() in ("http", "https") and rest[:1].strip("/").strip():
+            return url
     return ""
 
 
@@ -96,17 +96,19 @@ def at_second(url: str, seconds: float) -> str:
     second = int(seconds)
     try:
         parts = urlsplit(web(url))
-        host_name = (parts.hostname or "").lower()
+        site = (parts.hostname or "").lower()
     except ValueError:
         return ""
-    if _YOUTUBE.fullmatch(host_name):
+    for subdomain in _SUBDOMAINS:
+        site = site.removeprefix(subdomain)
+    if site in _YOUTUBE:
         return youtube_url(parts, second)
-    if _TWITCH.fullmatch(host_name) and parts.path.startswith("/videos/"):
+    if site == "twitch.tv" and parts.path.startswith("/videos/"):
         time = f"{second // 3600}h{second // 60 % 60}m{second % 60}s"
         return urlunsplit(parts._replace(query=urlencode({"t": time}), fragment=""))
-    if _VIMEO.fullmatch(host_name):
+    if site == "vimeo.com":
         return urlunsplit(parts._replace(fragment=f"t={second}s"))
-    if _PLAYABLE_FILE.fullmatch(parts.path):
+    if parts.path.lower().endswith(_PLAYABLE):
         return urlunsplit(parts._replace(fragment=f"t={second}"))
     return ""
 

@@ -14,8 +14,14 @@ from collections.abc import Callable
 from typing import Any
 
 from recollect.serve.mcp.context import Answer, Context, ToolError
-from recollect.serve.mcp.jsonrpc import INVALID_PARAMS, Object, RpcError
-from recollect.serve.mcp.protocol import NOT_CACHEABLE, Dispatcher, Request
+from recollect.serve.mcp.protocol import (
+    INVALID_PARAMS,
+    NOT_CACHEABLE,
+    Dispatcher,
+    Object,
+    Request,
+    RpcError,
+)
 
 # One red pixel, and a sound without samples.
 PNG = (

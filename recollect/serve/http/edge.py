@@ -31,7 +31,6 @@ from recollect.serve.http.hosts import (
     client_address,
     client_network,
     is_allowed_host,
-    is_local_path,
     is_same_origin,
 )
 from recollect.serve.http.limits import WaitingRoom
@@ -41,6 +40,7 @@ from recollect.serve.http.service import Service
 from recollect.serve.identity.accounts import cookie_values
 from recollect.serve.identity.auth import Unauthorized
 from recollect.serve.identity.principal import LOCAL, Principal
+from recollect.serve.links import local
 from recollect.settings import LIMITS
 from recollect.store.audit_log import (
     DENIED,
@@ -58,7 +58,6 @@ RECHECK_SECONDS = 5.0
 """How often the credential of an open stream is checked again."""
 STATIC = "/static/"
 
-_REQUEST_ID = re.compile(r"[\x20-\x7e]{1,128}")
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9, _-]{1,2000}")
 # Content types that a page of any site may send without a CORS preflight.
 _SIMPLE_TYPES = ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data")
@@ -173,7 +172,8 @@ class Exchange:
         self._policy = edge.policies.find(method, self._path)
         self._rate_group = self._policy.rate_limit_for(method)
         self._request_id = self._headers.get("x-request-id", "")
-        if not _REQUEST_ID.fullmatch(self._request_id):
+        is_visible = self._request_id.isascii() and self._request_id.isprintable()
+        if not (is_visible and 1 <= len(self._request_id) <= 128):
             self._request_id = secrets.token_hex(8)
         self._address = client_address(
             (scope.get("client") or ("",))[0],
@@ -508,7 +508,7 @@ class HttpExchange(Exchange):
         if query:
             target += f"?{query}"
         login = "/login"
-        if target != "/" and is_local_path(target):
+        if target != "/" and local(target) == target:
             login += "?" + urlencode({"next": target})
         return RedirectResponse(login, 303)
 

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 _MAX_PROXIES = 16
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9._-]{1,253})(?::([0-9]{1,5}))?")
 _LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
-_LOCAL_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -110,8 +109,3 @@ def is_same_origin(origin: str, host: str, base_url: str) -> bool:
     if base.scheme == parts.scheme:
         own_names.add(base.netloc.removesuffix(default_port))
     return parts.netloc.removesuffix(default_port) in own_names
-
-
-def is_local_path(target: str) -> bool:
-    """Whether a redirect target is a path of this server and cannot lead to another site."""
-    return _LOCAL_PATH.fullmatch(target) is not None

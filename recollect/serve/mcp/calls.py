@@ -27,16 +27,16 @@ from recollect.serve.identity.principal import LOCAL, WRITE, Principal
 from recollect.serve.mcp.catalog import Catalog
 from recollect.serve.mcp.client_sessions import Session, Sessions, is_key
 from recollect.serve.mcp.context import Context, Notify, TooManyCalls
-from recollect.serve.mcp.jsonrpc import (
+from recollect.serve.mcp.protocol import (
     INTERNAL_ERROR,
     TOO_BUSY,
+    Dispatcher,
     Json,
     RpcError,
     error_response,
     params_of,
     request_id_of,
 )
-from recollect.serve.mcp.protocol import Dispatcher
 from recollect.settings import LIMITS
 from recollect.store.audit_log import current_actor
 

@@ -10,7 +10,6 @@ changes are merged into the stored one when it ends.
 
 from __future__ import annotations
 
-import re
 import secrets
 import threading
 from collections.abc import Iterable, Mapping
@@ -29,7 +28,6 @@ from recollect.store.shared.sessions import (
 )
 
 MAX_QUERY_LENGTH = 200
-_KEY = re.compile(r"[\x21-\x7e]{1,128}")
 
 
 class Session:
@@ -87,7 +85,8 @@ class Session:
 
 def is_key(text: Any) -> bool:
     """Whether a client may use this as a session key."""
-    return isinstance(text, str) and _KEY.fullmatch(text) is not None
+    is_visible = isinstance(text, str) and text.isascii() and text.isprintable()
+    return is_visible and 1 <= len(text) <= 128 and " " not in text
 
 
 class Sessions:

@@ -35,7 +35,6 @@ _NAME_LENGTH = 40
 _LISTED_PROJECTS = 12
 _DEFAULT_PROJECT = "default"
 _NUMBERS = re.compile(r"(.+)#([0-9]{1,9})(?:-([0-9]{1,9})|\+([0-9]{1,9}))?")
-_OBSERVATION = re.compile(r"obs-\S{1,100}")
 _FAR = 1_000
 """A match this many characters into a message is worth a reference of its own."""
 
@@ -202,7 +201,7 @@ def hit_reference(hit: Hit) -> str:
 def parse_reference(library: Library, text: str, audience: Audience) -> Reference:
     """The place that a text refers to. Raises NotFound, or InvalidInput if it is ambiguous."""
     text = text.strip().strip("[]`")
-    if _OBSERVATION.fullmatch(text):
+    if text.startswith("obs-") and len(text.split()) == 1:
         return observed_span(library, text, audience)
     address = parse_address(text)
     if address is not None and address.message:

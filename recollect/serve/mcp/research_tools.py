@@ -213,38 +213,32 @@ def conversation_metadata(view: View, lines: Sequence[Line], message: str) -> di
         "created_at": iso(document.created_at) or "",
         "updated_at": iso(document.updated_at) or "",
     }
-    for line in lines:
-        if has_id(line.passage, message):
-            metadata["created_at"] = iso(line.passage.created_at) or ""
-            metadata["message_id"] = line.passage.id
-            metadata["role"] = line.passage.role or ""
-            metadata["author"] = speaker(line.passage)
-            break
+    requested = [line.passage for line in lines if has_id(line.passage, message)]
+    for passage in requested[:1]:
+        metadata |= {
+            "created_at": iso(passage.created_at) or "",
+            "message_id": passage.id,
+            "role": passage.role or "",
+            "author": speaker(passage),
+        }
+    # Where the excerpt goes on: after the characters of the last message that it has. A start of 0
+    # would be the messages around that one.
+    last: Passage | None = None
+    end = 0
     if lines:
-        metadata["messages"] = f"{lines[0].number}-{lines[-1].number} of {view.total}"
-        if lines[0].start or lines[0].end < lines[0].length:
-            line = lines[0]
-            metadata["characters"] = f"{line.start + 1}-{line.end} of {line.length}"
-    next_part = _next_part(view, lines)
-    if next_part is not None:
-        metadata["last"] = next_part.uri
+        first, line = lines[0], lines[-1]
+        metadata["messages"] = f"{first.number}-{line.number} of {view.total}"
+        if first.start or first.end < first.length:
+            metadata["characters"] = f"{first.start + 1}-{first.end} of {first.length}"
+        if line.number < view.total or line.end < line.length:
+            last, end = line.passage, line.end
+    elif view.messages and view.start + len(view.messages) < view.total:
+        last = view.messages[-1].passage
+        end = len(last.content)
+    if last is not None:
+        metadata["last"] = Address(CHATS, document.id, last.id, max(end, 1)).uri
         metadata["more"] = MORE
     return metadata
-
-
-def _next_part(view: View, lines: Sequence[Line]) -> Address | None:
-    """Where an excerpt goes on: after the characters of the last message that it has."""
-    conversation = view.document.id
-    if lines:
-        last = lines[-1]
-        if last.number == view.total and last.end == last.length:
-            return None
-        # A start of 0 would be the messages around this one.
-        return Address(CHATS, conversation, last.passage.id, max(last.end, 1))
-    if not view.messages or view.start + len(view.messages) >= view.total:
-        return None
-    passage = view.messages[-1].passage
-    return Address(CHATS, conversation, passage.id, max(len(passage.content), 1))
 
 
 def fetch_item(context: Context, library: Library, requested_id: str, address: Address) -> Json:

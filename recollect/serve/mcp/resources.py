@@ -9,7 +9,6 @@ out.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -112,7 +111,7 @@ def parse_start(query: str) -> int | None:
     except ValueError:
         return None
     (start,) = parameters.pop("start", ["0"])
-    if parameters or not re.fullmatch(r"[0-9]{1,9}", start):
+    if parameters or not (start.isascii() and start.isdecimal() and len(start) <= 9):
         return None
     return int(start)
 

@@ -17,18 +17,19 @@ import threading
 
 from recollect.serve.mcp.catalog import NAMES, Catalog
 from recollect.serve.mcp.context import Context, LocalLibrary, Notify
-from recollect.serve.mcp.jsonrpc import (
+from recollect.serve.mcp.protocol import (
     INVALID_REQUEST,
     TOO_BUSY,
+    Dispatcher,
     RpcError,
     decode,
     encode,
     error_response,
     is_id,
+    is_slow,
     notification,
     params_of,
 )
-from recollect.serve.mcp.protocol import Dispatcher, is_slow
 from recollect.serve.mcp.toolsets import PROFILES, TOOLSETS
 from recollect.stop_signal import StopSignal
 

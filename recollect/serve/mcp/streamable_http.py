@@ -32,31 +32,29 @@ from recollect.serve.http.routes import ANY_SCOPE, RoutePolicy
 from recollect.serve.mcp import websocket
 from recollect.serve.mcp.calls import SESSION_HEADER, Caller
 from recollect.serve.mcp.client_sessions import Session
-from recollect.serve.mcp.jsonrpc import (
+from recollect.serve.mcp.protocol import (
+    CAPABILITIES_KEY,
+    HANDSHAKE_VERSIONS,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
+    STATELESS_VERSIONS,
     TOO_BUSY,
     UNSUPPORTED_VERSION,
+    VERSION_KEY,
+    Dispatcher,
     Json,
     RpcError,
     decode,
     error_response,
     is_id,
+    is_slow,
+    is_stateless,
     meta_of,
     notification,
     params_of,
     request_id_of,
-)
-from recollect.serve.mcp.protocol import (
-    CAPABILITIES_KEY,
-    HANDSHAKE_VERSIONS,
-    STATELESS_VERSIONS,
-    VERSION_KEY,
-    Dispatcher,
-    is_slow,
-    is_stateless,
     unsupported_version,
 )
 from recollect.store.shared.sessions import SessionState

@@ -19,18 +19,19 @@ from recollect.serve.http.routes import NO_ROUTE, set_policy
 from recollect.serve.mcp.calls import Caller, ServiceContext
 from recollect.serve.mcp.client_sessions import Session
 from recollect.serve.mcp.context import TooManyCalls
-from recollect.serve.mcp.jsonrpc import (
+from recollect.serve.mcp.protocol import (
     INVALID_REQUEST,
     TOO_BUSY,
+    Dispatcher,
     RpcError,
     decode,
     error_response,
     is_id,
+    is_slow,
     notification,
     params_of,
     request_id_of,
 )
-from recollect.serve.mcp.protocol import Dispatcher, is_slow
 
 SUBPROTOCOL = "mcp"
 MAX_CALLS = 64
