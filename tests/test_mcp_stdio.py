@@ -163,31 +163,6 @@ def test_a_renamed_tool_is_listed_under_its_new_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--profile", "letta"], ["conversation_search"]),
-        (
-            ["--profile", "memory", "--read-only"],
-            ["search", "get_observations", "read", "timeline"],
-        ),
-        (
-            ["--toolsets", "bus", "--read-only"],
-            ["thread_list", "msg_list", "msg_wait", "msg_search"],
-        ),
-        (
-            ["--toolsets", "conversations", "--tools", "msg.search, fetch"],
-            ["conversation_search", "msg_search", "fetch"],
-        ),
-        (["--tools", "msg_search", "--names", "dotted"], ["msg_search"]),
-    ],
-)
-def test_options_select_the_tools(options: list[str], expected: list[str]) -> None:
-    with running(*options) as server:
-        server.send(request(1, "tools/list"))
-        assert [tool["name"] for tool in server.receive()["result"]["tools"]] == expected
-
-
-@pytest.mark.parametrize(
     "options",
     [
         ["--home", "x", "--user", "ann", "mcp", "--profile", "letta"],

@@ -25,10 +25,6 @@ def create(library: Library, source: str, **fields: Any) -> str:
     return library.knowledge.create(source, fields).id
 
 
-def ids(answer: Any) -> list[str]:
-    return [result["id"] for result in answer["results"]]
-
-
 # -- listing ---
 
 
@@ -84,85 +80,7 @@ def test_an_invalid_note_is_rejected(agent: Caller, arguments: dict[str, Any], r
 # -- media ---
 
 
-def test_media_are_found_by_type_and_date_and_read_at_the_match(
-    agent: Caller, library: Library
-) -> None:
-    video = create(
-        library, "media", title="Talk", media_type="video", transcript=SRT, created_at="2024-01-15"
-    )
-    paper = create(
-        library,
-        "media",
-        title="Paper",
-        media_type="pdf",
-        content="A quagga.",
-        created_at="2025-06-01",
-    )
-    assert set(ids(agent.answer("media_search", query="quagga"))) == {video, paper}
-    assert ids(agent.answer("media_search", query="quagga", media_types=["VIDEO"])) == [video]
-    assert ids(agent.answer("media_search", query="quagga", date_from="2025-01-01")) == [paper]
-    assert ids(agent.answer("media_search", query="quagga", date_to="2024-01-15")) == [video]
-    recent = agent.answer("media_search", query="quagga", order_by="recent")["results"]
-    times = [result["last_modified"] for result in recent]
-    assert times == sorted(times, reverse=True)
-    (result,) = agent.answer("media_search", query="nobody", media_types="video")["results"]
-    assert result["loc"]["seconds"] == 5.5
-    assert result["media_type"] == "video"
-    item = agent.answer(
-        "media_get", media_id=video, retrieval={"mode": "chunk", "loc": result["loc"]}
-    )
-    assert "Nobody saw it since." in item["content"]
-    assert "is not a date" in agent.error("media_search", query="x", date_from="soon")["error"]
-
-
-def test_a_transcript_is_available_in_every_format(agent: Caller, library: Library) -> None:
-    id_ = create(library, "media", title="Talk", media_type="video", transcript=SRT)
-    answer = agent.answer("media_transcript", media_id=id_)
-    assert answer.keys() == {"content"}
-    assert " ".join(answer["content"].split()) == "The quagga is extinct. Nobody saw it since."
-    srt = agent.answer("media_transcript", media_id=id_, format="srt")["content"]
-    assert "00:00:05,500 --> 00:00:09,000" in srt
-    vtt = agent.answer("media_transcript", media_id=id_, format="vtt")["content"]
-    assert vtt.startswith("WEBVTT")
-    cues = agent.answer("media_transcript", media_id=f"media://{id_}", format="json")["content"]
-    assert [cue["start"] for cue in cues["segments"]] == [1.0, 5.5]
-    with_times = agent.answer("media_transcript", media_id=id_, include_timestamps=True)["content"]
-    assert "0:05" in with_times
-    assert agent.error("media_transcript", media_id=7) == {"error": "Media not found: 7"}
-    assert "format: 'mp3'" in agent.error("media_transcript", media_id=id_, format="mp3")["error"]
-    text = create(library, "media", title="Paper", media_type="pdf", content="A quagga.")
-    assert agent.error("media_transcript", media_id=text, format="srt")["error"].startswith(
-        "Invalid arguments for "
-    )
-
-
 # -- chats ---
-
-
-def test_chats_are_found_by_title_message_and_sender(agent: Caller, library: Library) -> None:
-    library.add_conversation(
-        "c1",
-        "Quagga",
-        messages=[
-            {"id": "m0", "role": "user", "content": "an apple"},
-            {"id": "m1", "role": "assistant", "author": "Ann", "content": "no quagga here"},
-        ],
-    )
-    library.add_conversation(
-        "c2", "Pears", messages=[{"id": "m0", "role": "user", "content": "is a quagga a pear?"}]
-    )
-
-    def search(**filters: Any) -> set[str]:
-        results = agent.answer("chats_search", query="quagga", **filters)["results"]
-        return {result["uri"] for result in results}
-
-    assert search(by="message") == {"chats://c1#m1", "chats://c2#m0"}
-    assert search(by="title") == {"chats://c1"}
-    assert search() >= search(by="message")
-    assert search(sender="ann", by="message") == {"chats://c1#m1"}
-    assert search(sender="user", by="message") == {"chats://c2#m0"}
-    assert search(character_id=7) == set()
-    assert "by: 'sound'" in agent.error("chats_search", query="x", by="sound")["error"]
 
 
 def test_a_chat_is_read_in_pages_or_around_a_message(agent: Caller, library: Library) -> None:

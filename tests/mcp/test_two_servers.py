@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from lazy_import import LazyModule
 from people import STORES, World, listening
 from wire import (
-    TIMEOUT,
     HttpUser,
     Probe,
     Web,
@@ -60,33 +58,3 @@ def test_a_session_begun_at_one_server_is_used_and_ended_at_the_other(
     assert probe.contexts[-1].session.recent_queries == ["query 1", "query 2"]
     assert there.send("DELETE").status_code == 200
     assert here.post(message("ping")).status_code == 404
-
-
-@pytest.mark.full
-def test_the_official_client_can_be_moved_between_the_servers(pair: Pair) -> None:
-    """As behind a proxy that sends each request to the next server."""
-    addresses = [httpx2.URL(user.address) for user in pair]
-    turns: list[int] = []
-
-    async def choose_server(request: Any) -> None:
-        address = addresses[len(turns) % 2]
-        turns.append(len(turns) % 2)
-        request.url = request.url.copy_with(host=address.host, port=address.port)
-        request.headers["host"] = f"{address.host}:{address.port}"
-
-    async def use() -> list[bool]:
-        headers = {"Authorization": f"Bearer {pair[0].key}"}
-        hooks = {"request": [choose_server]}
-        async with httpx2.AsyncClient(headers=headers, timeout=TIMEOUT, event_hooks=hooks) as http:
-            url = f"{pair[0].address}/mcp"
-            transport = streamable_http.streamable_http_client(url, http_client=http)
-            async with mcp.Client(transport, mode="legacy", read_timeout_seconds=TIMEOUT) as client:
-                assert (await client.list_tools()).tools
-                results = [
-                    await client.call_tool("conversation_search", {"query": "tram"})
-                    for _ in range(6)
-                ]
-                return [result.is_error for result in results]
-
-    assert asyncio.run(use()) == [False] * 6
-    assert set(turns) == {0, 1}

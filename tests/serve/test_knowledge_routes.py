@@ -105,49 +105,6 @@ def test_every_source_can_be_searched_alone(
     assert results[0]["uri"].startswith(f"{source}://")
 
 
-def test_filters_restrict_only_their_own_source(client: TestClient, garden: dict[str, str]) -> None:
-    create(client, "notes", title="Other", content="More tomatoes.")
-    create(
-        client,
-        "media",
-        title="A page",
-        content="Tomatoes on paper.",
-        media_type="article",
-        created_at="2020-01-02",
-    )
-
-    def sources(**query: Any) -> list[str]:
-        return sorted(
-            r["source"] for r in get(client, "/search", query="tomatoes", **query)["results"]
-        )
-
-    everything = ["characters", "chats", "media", "media", "notes", "notes", "prompts"]
-    assert sources() == everything
-    assert sources(keywords="garden") == [
-        "characters",
-        "chats",
-        "media",
-        "media",
-        "notes",
-        "prompts",
-    ]
-    assert sources(media_types="article", sources="media") == ["media"]
-    assert sources(date_to="2020-12-31", sources="media") == ["media"]
-    assert sources(date_from="2020-01-03", sources=["media", "notes"]) == [
-        "media",
-        "notes",
-        "notes",
-    ]
-    assert sources(fields="name", sources="prompts") == []
-    assert sources(fields="user_prompt", sources="prompts") == ["prompts"]
-    assert sources(sender="BOT", sources="chats") == []
-    assert sources(sender="user", sources="chats") == ["chats"]
-    assert sources(by="title", sources="chats") == []
-    filters = {"notes": {"keywords": ["garden"]}, "media": {"media_types": ["video"]}}
-    body = {"query": "tomatoes", "filters": filters, "sources": ["notes", "media"]}
-    assert len(request_json(client, "POST", "/search", json=body)["results"]) == 2
-
-
 def test_filters_of_sources_that_are_not_searched_are_rejected(client: TestClient) -> None:
     assert (
         "media_types: this filter is for media"
@@ -473,56 +430,6 @@ def test_unsupported_export_formats_are_rejected(
 
 
 # -- permissions -----------------------------------------------------------------------
-
-
-def test_human_only_content_is_hidden_from_agents(
-    world: World, client: TestClient, user: str
-) -> None:
-    secret = "quaggasecret"
-    messages = [
-        {"id": "h", "role": "user", "content": f"zebra {secret}", "visibility": "human_only"},
-        {"id": "o", "role": "user", "content": "zebra for all"},
-    ]
-    client.post("/conversations", json={"id": "c", "title": "C", "messages": messages})
-    note = {
-        "id": "n",
-        "source": "notes",
-        "kind": "note",
-        "title": "N",
-        "messages": [
-            {"id": "1", "content": "zebra for all. ", "type": "chunk"},
-            {"id": "2", "content": f"zebra {secret}", "type": "chunk", "visibility": "human_only"},
-        ],
-    }
-    request_json(client, "POST", "/restore", 201, json=note)
-    film = {**note, "id": "f", "source": "media", "kind": "media"}
-    request_json(client, "POST", "/restore", 201, json=film)
-    agent = world.client(user, agent=True)
-    for path in (
-        "/search?query=zebra",
-        "/search?query=quaggasecret",
-        "/chats/search?query=zebra",
-        "/chats/c",
-        "/notes/n",
-        "/chats/c?mode=chunk&message_id=h",
-        "/notes/n?mode=chunk&chunk_index=1",
-        "/notes/n?mode=full&offset=3",
-        "/notes/n?mode=chunk&chunk_size_tokens=50",
-        "/notes/n?mode=chunk_with_siblings&max_tokens=500&query=zebra",
-        "/notes/n?mode=snippet&chunk_index=1",
-        "/notes/n/export?format=txt",
-        "/notes/n/export?format=json",
-        "/media/f/transcript",
-        "/media/f",
-    ):
-        assert secret not in agent.get(ADDRESS + path).text, path
-        assert (
-            secret in client.get(ADDRESS + path).text or "chunk_size" in path or "offset=3" in path
-        ), path
-    assert agent.delete(f"{ADDRESS}/notes/n?undo=true").status_code == 403
-    masked = get(agent, "/chats/c")["content"]
-    assert "[human-only content hidden]" in masked
-    assert "zebra for all" in masked
 
 
 # -- OpenAPI -----------------------------------------------------------------

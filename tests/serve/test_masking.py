@@ -96,30 +96,6 @@ def test_the_persistence_api_masks_messages_for_agents(scene: Scene) -> None:
     }
 
 
-def test_the_search_api_masks_hits_for_agents(scene: Scene) -> None:
-    for parameters in (
-        {"q": PUBLIC},
-        {"q": PUBLIC, "score": "fts"},
-        {"q": PUBLIC, "group": "conversation"},
-        {"q": SECRET},
-    ):
-        answer = scene.agent.get("/api/v1/search", params=parameters).json()
-        assert answer["hits"]
-        for hit in (one for top in answer["hits"] for one in (top, *top["also"])):
-            if hit["visibility"] == "human_only":
-                assert (hit["snippet"], hit["marks"], hit["terms"], hit["parts"]) == (
-                    MASK,
-                    [],
-                    [],
-                    {},
-                )
-            else:
-                assert PUBLIC in hit["snippet"]
-    hits = scene.person.get("/api/v1/search", params={"q": SECRET}).json()["hits"]
-    assert {hit["visibility"] for hit in hits} == {"human_only"}
-    assert all(SECRET in hit["snippet"] for hit in hits)
-
-
 def test_agents_cannot_search_for_messages_related_to_a_masked_one(scene: Scene) -> None:
     parameters = {"conversation": scene.conversation, "message": "hidden"}
     assert scene.person.get("/api/v1/related", params=parameters).status_code == 200
