@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.memory.lookup import full_names
-from recollect.serve.console.search_pages import complete
-from recollect.serve.mcp.recall_lines import list_projects
 
 RARE = "/work/zebra"
 
@@ -41,17 +38,6 @@ def _many_names(place: str, tmp_path: Path) -> None:
 @pytest.mark.both_stores
 def test_a_query_names_a_project_by_its_folder(library: recollect.Library) -> None:
     assert [hit.conversation_id for hit in library.search("stripes in:zebra").hits] == ["zebra"]
-    assert full_names(library._store, ["zebra"]) == (RARE,)
-    assert list_projects(library).endswith("and 239 more.")
-
-
-def test_the_search_box_completes_every_name(library: recollect.Library) -> None:
-    def completions(text: str) -> list[str]:
-        return [completion.label for completion in complete(library, text, len(text))]
-
-    assert completions("tag:tagz") == ["tag:tagzebra"]
-    assert completions("in:zeb") == [f"in:{RARE}"]
-    assert len(completions("tag:")) == 8
 
 
 def test_the_command_line_knows_every_name(run: Any) -> None:

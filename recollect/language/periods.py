@@ -35,28 +35,17 @@ _PARTS = {  # start and end, in twentieths of the period
     "middle": (6, 14),
     "end": (15, 20),
 }
-MOMENTS = {  # start day and hour, end day and hour, relative to today
-    "today": (0, 0, 1, 0),
-    "this morning": (0, 0, 0, 12),
-    "this afternoon": (0, 12, 0, 18),
-    "this evening": (0, 17, 1, 0),
-    "tonight": (0, 18, 1, 6),
-    "last night": (-1, 18, 0, 6),
-    "yesterday": (-1, 0, 0, 0),
-    "yesterday morning": (-1, 0, -1, 12),
-    "yesterday afternoon": (-1, 12, -1, 18),
-    "yesterday evening": (-1, 17, 0, 0),
-    "yesterday night": (-1, 18, 0, 6),
-    "day before yesterday": (-2, 0, -1, 0),
-    "the other day": (-10, 0, 0, 0),
-    "recently": (-30, 0, 1, 0),
-    "lately": (-30, 0, 1, 0),
-}
 NUMERIC_DATE = (
     "(?:(?:19|20)[0-9]{2}(?:-[0-9]{2}(?:-[0-9]{2})?|/[0-9]{2}/[0-9]{2})(?:t[0-9:.]+z?)?"
     r"|[0-9]{1,2}(?:\.[0-9]{1,2}\.|/[0-9]{1,2}/)(?:19|20)[0-9]{2})"
 )
 _NUMERIC = re.compile(NUMERIC_DATE)
+
+
+@cache
+def moments() -> dict[str, str]:
+    """The English adverbs of time. Each has the day and hour of its start and of its end."""
+    return ENGLISH.fields.table("times").mapping("spans")
 
 
 def _days(first: date, length: int = 1) -> Span:
@@ -174,7 +163,7 @@ class Calendar:
     # -- meanings of words ---
 
     def _moment(self, words: str) -> Span:
-        day, hour, end_day, end_hour = MOMENTS[words]
+        day, hour, end_day, end_hour = map(int, moments()[words].split())
         midnight, _ = _days(self._today)
         return midnight + timedelta(day, hours=hour), midnight + timedelta(end_day, hours=end_hour)
 
@@ -366,7 +355,7 @@ def english_rules() -> Rules:
         "WEEKDAY": WEEKDAY,
         "SEASON": SEASON,
         "NUMERIC_DATE": NUMERIC_DATE,
-        "MOMENT": any_of(*MOMENTS),
+        "MOMENT": any_of(*moments()),
         "UNIT_NAME": "|".join(UNIT_NAMES),
     }
 

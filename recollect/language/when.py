@@ -40,7 +40,6 @@ from typing import NamedTuple
 from recollect.language.detection import language_of
 from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.periods import (
-    MOMENTS,
     NUMERIC_DATE,
     SEASON,
     UNIT_NAMES,
@@ -53,6 +52,7 @@ from recollect.language.periods import (
     any_of,
     compile_rule,
     english_rules,
+    moments,
 )
 from recollect.language.text import tokens
 
@@ -181,8 +181,8 @@ def foreign_months() -> dict[str, list[Language]]:
 @cache
 def time_words(language: Language) -> frozenset[str]:
     """Words of which every rule needs one, unless it needs a number."""
-    moments = [*language.times.moments, *(MOMENTS if language is ENGLISH else ())]
-    words = {max(tokens(phrase), key=len) for phrase in moments}
+    phrases = [*language.times.moments, *(moments() if language is ENGLISH else ())]
+    words = {max(tokens(phrase), key=len) for phrase in phrases}
     if language is ENGLISH:
         words |= {*UNIT_NAMES, *(f"{unit}s" for unit in UNIT_NAMES), "weekend", "christmas"}
     return frozenset(words | set(_codes(language)))

@@ -18,10 +18,10 @@ from typing import NamedTuple
 from recollect.language.detection import language_of
 from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.intent import QUESTION
-from recollect.language.spellings import Form
 from recollect.language.symbols import symbol_name, without_terminal_codes
 from recollect.language.text import indexable, tokens, transcribed
 from recollect.language.when import date_words
+from recollect.language.words import Form
 from recollect.search.queries.terms import DATE_WORDS, RankingQuery, Term
 from recollect.settings import LIMITS
 from recollect.store.values import Candidate

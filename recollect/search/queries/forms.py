@@ -15,8 +15,8 @@ from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.intent import KEYWORDS, classify, identifiers
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Or, Word
-from recollect.language.spellings import Form, other_formats
 from recollect.language.text import is_unspaced, tokens, transcriptions, with_umlauts
+from recollect.language.words import Form, other_formats
 from recollect.model.search import Filter
 from recollect.search.queries.terms import Term, form_name, weighted
 from recollect.store.base import Store

@@ -21,10 +21,9 @@ from recollect.language.languages import ENGLISH, LATIN, Language
 from recollect.language.queries.intent import IDENTIFIER, KEYWORDS, classify, is_statement
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Node, Word, all_of
-from recollect.language.spellings import Form
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import windows
-from recollect.language.words import may_be_misspelled, neighbours, stem
+from recollect.language.words import Form, may_be_misspelled, neighbours, stem
 from recollect.model.search import Filter, SearchOptions
 from recollect.search.queries.query_terms import inflected_terms, query_terms
 from recollect.search.queries.terms import (

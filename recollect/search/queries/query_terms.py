@@ -11,15 +11,16 @@ from recollect.language.languages import ENGLISH, Language
 from recollect.language.queries.intent import KEYWORDS, classify, identifiers, is_identifier
 from recollect.language.queries.query import Query
 from recollect.language.queries.query_tree import Word, words
-from recollect.language.spellings import (
+from recollect.language.text import fold, is_unspaced, tokens
+from recollect.language.when import period_words
+from recollect.language.words import (
     Form,
+    content_words,
     joined_word,
     parts_that_stand_alone,
     separate_words,
+    synonyms,
 )
-from recollect.language.text import fold, is_unspaced, tokens
-from recollect.language.when import period_words
-from recollect.language.words import content_words, synonyms
 from recollect.search.queries.forms import with_other_forms
 from recollect.search.queries.terms import WEAK, Term, weighted
 from recollect.store.base import Store

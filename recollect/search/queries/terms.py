@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from recollect.language.queries.intent import QUESTION
 from recollect.language.queries.query_tree import And, Node, Or, Word
-from recollect.language.spellings import Form
 from recollect.language.symbols import symbol_name
 from recollect.language.text import is_unspaced, tokens
 from recollect.language.when import Window, date_words
+from recollect.language.words import Form
 from recollect.store.base import Store
 
 WEAK = 0.3
