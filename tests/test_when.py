@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 from recollect.language.when import Window, date_words, windows
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)  # a Wednesday
+DATA = Path(__file__).parent / "data/english_times.toml"
+EXPRESSIONS = tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 
 def windows_in(text: str, now: datetime = NOW) -> list[str]:
@@ -46,186 +50,12 @@ def test_a_question_about_the_future_does_not_mean_what_is_over(
     assert windows_in(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "window"),
-    [
-        # days
-        ("what did I ask today", "2026-03-18 2026-03-19"),
-        ("what we said yesterday about it", "2026-03-17 2026-03-18"),
-        ("yesterday's meeting", "2026-03-17 2026-03-18"),
-        ("the day before yesterday", "2026-03-16 2026-03-17"),
-        ("tonight", "2026-03-18T18:00 2026-03-19T06:00"),
-        ("this morning", "2026-03-18 2026-03-18T12:00"),
-        ("this afternoon", "2026-03-18T12:00 2026-03-18T18:00"),
-        ("last night", "2026-03-17T18:00 2026-03-18T06:00"),
-        ("yesterday morning", "2026-03-17 2026-03-17T12:00"),
-        ("the other day", "2026-03-08 2026-03-18"),
-        ("recently", "2026-02-16 2026-03-19"),
-        # ago
-        ("10 minutes ago", "2026-03-18T15:05 2026-03-18T15:35"),
-        ("half an hour ago", "2026-03-18T14:45 2026-03-18T15:15"),
-        ("two hours ago", "2026-03-18T12:30 2026-03-18T14:30"),
-        ("three days ago", "2026-03-14 2026-03-17"),
-        ("about 10 days ago", "2026-03-06 2026-03-11"),
-        ("a week ago", "2026-03-08 2026-03-15"),
-        ("4 weeks back", "2026-02-14 2026-02-23"),
-        ("a couple of months ago", "2026-01-04 2026-02-02"),
-        ("a few weeks ago", "2026-02-07 2026-03-08"),
-        ("several days ago", "2026-03-09 2026-03-17"),
-        ("2-3 weeks ago", "2026-02-22 2026-03-08"),
-        ("twelve months ago", "2025-02-16 2025-04-18"),
-        ("half a year ago", "2025-08-27 2025-10-11"),
-        ("a year ago today", "2025-01-17 2025-05-18"),
-        ("ten years ago", "2015-09-17 2016-09-18"),
-        # weeks, months and years around now
-        ("last week", "2026-03-09 2026-03-16"),
-        ("last month", "2026-02-01 2026-03-01"),
-        ("last year", "2025-01-01 2026-01-01"),
-        ("earlier this week", "2026-03-16 2026-03-23"),
-        ("this month", "2026-03-01 2026-04-01"),
-        ("the week before last", "2026-03-02 2026-03-09"),
-        ("past 3 days", "2026-03-15 2026-03-19"),
-        ("the last two weeks", "2026-03-04 2026-03-19"),
-        ("in the past couple of weeks", "2026-03-04 2026-03-19"),
-        ("the past week", "2026-03-11 2026-03-19"),
-        ("in the last month", "2026-02-18 2026-03-19"),
-        ("in the last 24 hours", "2026-03-17T15:30 2026-03-19"),
-        # weekdays
-        ("last Monday", "2026-03-16 2026-03-17"),
-        ("on Monday", "2026-03-16 2026-03-17"),
-        ("last Friday night", "2026-03-13 2026-03-14"),
-        ("this Monday", "2026-03-16 2026-03-17"),
-        ("Monday last week", "2026-03-09 2026-03-10"),
-        ("on Monday two weeks ago", "2026-03-02 2026-03-03"),
-        ("last weekend", "2026-03-14 2026-03-16"),
-        ("over the weekend", "2026-03-14 2026-03-16"),
-        # months
-        ("in May", "2025-05-01 2025-06-01"),
-        ("in March", "2026-03-01 2026-04-01"),
-        ("last March", "2025-03-01 2025-04-01"),
-        ("last may?", "2025-05-01 2025-06-01"),
-        ("in May 2023", "2023-05-01 2023-06-01"),
-        ("may 2023", "2023-05-01 2023-06-01"),
-        ("in May of last year", "2025-05-01 2025-06-01"),
-        ("2023-05", "2023-05-01 2023-06-01"),
-        # dates
-        ("May 8", "2025-05-08 2025-05-09"),
-        ("on may 8 we met", "2025-05-08 2025-05-09"),
-        ("8 May 2023", "2023-05-08 2023-05-09"),
-        ("May 8th, 2023", "2023-05-08 2023-05-09"),
-        ("May 8, 2023", "2023-05-08 2023-05-09"),
-        ("the 8th of May", "2025-05-08 2025-05-09"),
-        ("Jan. 5, 2024", "2024-01-05 2024-01-06"),
-        ("Monday, May 8", "2023-05-08 2023-05-09"),
-        ("on Thursday, May 8", "2025-05-08 2025-05-09"),
-        ("February 29", "2024-02-29 2024-03-01"),
-        ("May 8-10, 2023", "2023-05-08 2023-05-11"),
-        ("May 8 – 10", "2025-05-08 2025-05-11"),
-        ("notes-2023-05-08.md", "2023-05-08 2023-05-09"),
-        ("2023-05-08T10:30:00Z", "2023-05-08 2023-05-09"),
-        ("2023/05/08", "2023-05-08 2023-05-09"),
-        ("8.5.2023", "2023-05-08 2023-05-09"),
-        ("5/23/2023", "2023-05-23 2023-05-24"),
-        ("23/5/2023", "2023-05-23 2023-05-24"),
-        ("the week of May 8, 2023", "2023-05-08 2023-05-15"),
-        # years, seasons, parts
-        ("in 2023", "2023-01-01 2024-01-01"),
-        ("last summer", "2025-06-01 2025-09-01"),
-        ("last winter", "2025-12-01 2026-03-01"),
-        ("this spring", "2026-03-01 2026-06-01"),
-        ("in the fall of 2023", "2023-09-01 2023-12-01"),
-        ("winter 2023", "2023-12-01 2024-03-01"),
-        ("last Christmas", "2025-12-24 2025-12-27"),
-        ("over Christmas 2023", "2023-12-24 2023-12-27"),
-        ("early May", "2025-05-01 2025-05-14"),
-        ("mid-May", "2025-05-10 2025-05-23"),
-        ("late May 2023", "2023-05-19 2023-06-01"),
-        ("late March", "2025-03-19 2025-04-01"),
-        ("at the beginning of may", "2025-05-01 2025-05-09"),
-        ("end of 2024", "2024-10-01 2025-01-01"),
-        # from, to, between
-        ("since May", "2025-05-01 2026-03-19"),
-        ("since Monday", "2026-03-16 2026-03-19"),
-        ("since early 2025", "2025-01-01 2026-03-19"),
-        ("since 2024", "2024-01-01 2026-03-19"),
-        ("before 2024", "0001-01-02 2024-01-01"),
-        ("after June 2025", "2025-07-01 2026-03-19"),
-        ("after the end of 2024", "2025-01-01 2026-03-19"),
-        ("between May and July", "2025-05-01 2025-08-01"),
-        ("between May and July 2023", "2023-05-01 2023-08-01"),
-        ("between May 2023 and July", "2023-05-01 2023-08-01"),
-        ("between May 3 and May 10", "2025-05-03 2025-05-11"),
-        ("from 2022 to 2024", "2022-01-01 2025-01-01"),
-    ],
-)
+@pytest.mark.parametrize(("text", "window"), EXPRESSIONS["periods"].items())
 def test_a_date_or_period_in_a_text_is_recognized(text: str, window: str) -> None:
     assert windows_in(text) == [window]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "I may have asked",
-        "this may be it",
-        "the 8th may fail",
-        "May I ask",
-        "march on",
-        "a march on Washington",
-        "second",
-        "a second ago",
-        "fall down",
-        "the last fall of Rome",
-        "spring boot",
-        "in summer I swim",
-        "sat down",
-        "jan",
-        "April said hi",
-        "June's recipe",
-        "Monday",
-        "every Monday",
-        "on Mondays",
-        "from Monday to Friday",
-        "next week",
-        "next Monday",
-        "in May next year",
-        "in the next two weeks",
-        "tomorrow",
-        "the day after tomorrow",
-        "this Friday",
-        "this weekend",
-        "in 2030",
-        "on 2026-04-01",
-        "2023",
-        "in 3000",
-        "Y2023",
-        "in M5",
-        "error 2023-99",
-        "1234-05-08",
-        "2023-13-45",
-        "June 31",
-        "May 45",
-        "5/8/2023",
-        "10:30",
-        "1.5 years ago",
-        "two and a half years ago",
-        "a year and two months ago",
-        "3 ago",
-        "a while ago",
-        "two weeks earlier",
-        "in a week",
-        "the last day of May",
-        "last two weeks of May",
-        "the last straw",
-        "the past",
-        "most recently",
-        "hier ist es",
-        "for the first time in ages",
-        "日本語",
-        "2023년",
-        "in $2023",
-    ],
-)
+@pytest.mark.parametrize("text", EXPRESSIONS["others"]["texts"])
 def test_an_ambiguous_expression_is_not_a_time(text: str) -> None:
     assert windows_in(text) == []
 
