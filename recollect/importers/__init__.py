@@ -14,8 +14,8 @@ and, optionally:
 `read` streams, so memory does not grow with the file. A record that cannot be used becomes a
 Problem, and reading goes on with the next one. Files in the same folder are in `entry.neighbours`.
 
-Most programs need no module, but a table in `chats/programs.py`: of a SQLite database with sessions
-and messages (`session_databases`), or of lines or arrays of messages (`chat_logs`).
+Most programs need no module, but a table in `chats/programs.toml`: of a SQLite database with
+sessions and messages (`session_databases`), or of lines or arrays of messages (`chat_logs`).
 
 To add a format, write the table or the module, list a module in `registry.py`, add its source to
 `recollect/model/sources.py` if it is new, and describe it in `docs/importing.md`.

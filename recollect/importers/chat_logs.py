@@ -1,8 +1,8 @@
 """Files of other programs with messages as lines or in arrays: one description per program.
 
-A description (see `chats/programs.py`) says where a record has the role, the text, the time and so
-on. A place is a key, or keys separated by dots: `message.content`. A program whose messages have no
-ids gets ids made from their contents, which stay the same when a file grows or loses its start.
+A description (see `chats/programs.toml`) says where a record has the role, the text, the time and
+so on. A place is a key, or keys separated by dots: `message.content`. A program whose messages have
+no ids gets ids made from their contents, which stay the same when a file grows or loses its start.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,7 +46,7 @@ class ChatLog:
     """The keys by which a file is recognized: all are in one of its first records."""
     fields: str
     """What a message has, by the names of Recollect's JSON: `role`, or `content=message.text`."""
-    suffixes: tuple[str, ...] = (".jsonl",)
+    suffixes: Sequence[str] = (".jsonl",)
     session: str = ""
     """Where the id of the conversation is. Without it, a file is one conversation."""
     messages: str = ""
@@ -65,7 +65,7 @@ class ChatLog:
     """Changes a message after its fields were read, if the program has a way of its own."""
 
     def claims(self, entry: Entry) -> bool:
-        if not entry.basename.lower().endswith(self.suffixes):
+        if not entry.basename.lower().endswith(tuple(self.suffixes)):
             return False
         keys = set(self.required.split())
         if entry.basename.lower().endswith(".json"):

@@ -1,6 +1,6 @@
 """SQLite databases of other programs with conversations or items: one description per program.
 
-A description (see `chats/programs.py`) says which tables there are, and what their columns have.
+A description (see `chats/programs.toml`) says which tables there are, and what their columns have.
 Columns and tables that an older version does not have are left out. What is marked as deleted is
 not imported. Messages are read in order, grouped by conversation, and only their row ids are
 sorted, so a database of any size is read with little memory.
