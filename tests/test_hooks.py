@@ -290,44 +290,6 @@ def test_hostile_input_does_not_disturb_the_session(
     assert not (tmp_path / "home" / "hook.log").exists() or log_text().count("\n") == 1
 
 
-PRINT_MODULES = """
-import sys
-sys.argv[1:] = ["hook", "stop"]
-from recollect.__main__ import main
-main()
-sys.stderr.write("\\n".join(sys.modules))
-"""
-
-
-def test_queueing_a_transcript_imports_no_heavy_module(session: Session) -> None:
-    session.turn("one")
-    with import_running():
-        process = subprocess.run(
-            [sys.executable, "-c", PRINT_MODULES],
-            input=json.dumps(session.event),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    modules = {*process.stderr.split()}
-    heavy = {
-        "apsw",
-        "argparse",
-        "asyncio",
-        "logging",
-        "numpy",
-        "orjson",
-        "rich",
-        "subprocess",
-        "recollect.cli",
-        "recollect.importers",
-        "recollect.library",
-        "recollect.store",
-    }
-    assert "recollect.capture.inbox" in modules
-    assert not modules & heavy
-
-
 # -- the inbox ---------------------------------------------------------------------
 
 

@@ -11,7 +11,6 @@ from contents import all_contents
 import recollect
 from recollect import Document, Filter, Passage
 from recollect.cli import main
-from recollect.errors import InvalidInput
 from recollect.language.queries.query import parse
 from recollect.model.kinds import CONVERSATION
 
@@ -67,17 +66,6 @@ def test_an_import_counts_the_secrets_it_removed(
         again = library.import_path(tmp_path / "note.md", kind="notes")
         assert [file.conversations.same for file in again.files] == [1]
         assert SECRET not in everything(library)
-
-
-def test_secrets_are_stored_unless_redaction_is_on(library: recollect.Library) -> None:
-    library.add_conversation("c", messages=[{"role": "user", "content": SECRET}])
-    assert library.conversation("c").passages[0].content == SECRET
-
-
-def test_an_invalid_setting_is_an_error(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_REDACT", "perhaps")
-    with pytest.raises(InvalidInput, match="'perhaps' is not one of on, off"):
-        recollect.open(place)
 
 
 def fill(library: recollect.Library, tmp_path: Path) -> None:

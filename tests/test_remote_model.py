@@ -215,22 +215,7 @@ def test_an_unexpected_number_of_dimensions_is_an_error(server: StandIn) -> None
     )
 
 
-@pytest.mark.parametrize(
-    "address", ["", "localhost:11434", "ftp://host/v1", "http://", "http://h:x/", "http://a b/v1"]
-)
-def test_an_invalid_address_is_refused_at_once(address: str) -> None:
-    with pytest.raises(InvalidInput, match="RECOLLECT_EMBEDDINGS"):
-        RemoteModel(address, "m")
-
-
 # -- the key ------------------------------------------------------------------
-
-
-def test_the_key_is_sent_as_a_bearer_token_if_there_is_one(server: StandIn) -> None:
-    RemoteModel(server.address, "m", f" {KEY}\n").embed_query("q")
-    RemoteModel(server.address, "m").embed_query("q")
-    RemoteModel(server.address, "m", "").embed_query("q")
-    assert server.keys == [f"Bearer {KEY}", None, None]
 
 
 def test_the_key_never_appears_in_errors_or_logs(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import zipfile
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate
@@ -90,22 +91,12 @@ def best_window(text: str, pattern: re.Pattern[str] | None, size: int) -> str:
 
 def densest(matches: Sequence[tuple[int, int | None]], size: int) -> tuple[int, int]:
     """The first and last position of the run of matches with the most different words."""
-    best = (0, 0)
-    bounds = (matches[0][0], matches[0][0])
-    counts: dict[int | None, int] = {}
-    oldest = 0
-    for right, (position, word) in enumerate(matches):
-        counts[word] = counts.get(word, 0) + 1
-        while position - matches[oldest][0] > size * 3 // 4:
-            counts[matches[oldest][1]] -= 1
-            if not counts[matches[oldest][1]]:
-                del counts[matches[oldest][1]]
-            oldest += 1
-        density = (len(counts), right - oldest)
-        if density > best:
-            best = density
-            bounds = (matches[oldest][0], position)
-    return bounds
+    runs = []
+    for number, (start, _) in enumerate(matches):
+        end = bisect_right(matches, start + size * 3 // 4, number, key=lambda match: match[0])
+        runs.append(matches[number:end])
+    best = max(runs, key=lambda run: (len({word for _, word in run}), len(run)))
+    return best[0][0], best[-1][0]
 
 
 def _start(text: str, first: int, last: int, size: int) -> int:

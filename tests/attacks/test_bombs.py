@@ -108,44 +108,6 @@ def test_the_key_of_a_table_cannot_have_thousands_of_parts() -> None:
         assert result.problem == "front matter has a key of more than 30 parts"
 
 
-def test_whatever_a_parser_raises_is_a_problem_of_that_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every kind of exception, in a note between two others."""
-    folder = tmp_path / "vault"
-    folder.mkdir()
-    errors = [
-        ValueError,
-        KeyError,
-        IndexError,
-        OverflowError,
-        ZeroDivisionError,
-        MemoryError,
-        RecursionError,
-        AssertionError,
-        NotImplementedError,
-        EOFError,
-        StopIteration,
-        zipfile.BadZipFile,
-        OSError,
-    ]
-    by_name = {f"{error.__name__}.md": error for error in errors}
-    split = frontmatter.split
-
-    def split_or_raise(text: str) -> frontmatter.FrontMatter:
-        if text in by_name:
-            raise by_name[text]
-        return split(text)
-
-    monkeypatch.setattr(frontmatter, "split", split_or_raise)
-    for name in by_name:
-        (folder / name).write_text(name)
-    (folder / "zz.md").write_text("the last note")
-    items = read(folder)
-    assert [text(item) for item in items if isinstance(item, Document)] == ["the last note"]
-    assert [item.failed for item in items if isinstance(item, Problem)] == [True] * len(errors)
-
-
 # -- databases ---------------------------------------------------------------
 
 PAGE = 512

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import recollect
 from recollect.cli import main
@@ -100,30 +98,6 @@ def test_files_are_restored_to_their_place_or_to_a_folder(
     assert [p.name for p in archive.restore(file, tmp_path / "to")] == ["s1.jsonl", "s1.1.jsonl"]
     with pytest.raises(NotFound, match="archive list"):
         archive.find("nobody")
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(["grow", "cut", "anew"]), st.integers(0, 5)), max_size=12)
-)
-def test_every_line_a_file_ever_had_is_in_some_copy(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
-) -> None:
-    folder = tmp_path_factory.mktemp("archive")
-    archive, source = Archive(folder / "archive"), folder / "s1.jsonl"
-    lines, all_lines = [line("first")], {line("first")}
-    for number, (step, count) in enumerate(steps):
-        if step == "cut":
-            lines = lines[:count]
-        else:
-            if step == "anew":
-                lines = []
-            lines = lines + [line(f"{number} {n}") for n in range(count)]
-        keep(archive, source, b"".join(lines))
-        all_lines |= set(lines)
-    keep(archive, source, b"".join(lines) or line("last"))
-    archived = b"".join(gzip.decompress(p.read_bytes()) for p in (folder / "archive").rglob("*.gz"))
-    archive.close()
-    assert all_lines - {line("first")} <= set(archived.splitlines(keepends=True))
 
 
 # -- the command -----------------------------------------------------------------

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from contents import all_contents
 
 import recollect
 from recollect import Document, Passage
@@ -12,7 +11,6 @@ from recollect.model.receipts import Problem
 from recollect.transfer.exclusion import (
     Exclusion,
     configured_exclusion,
-    without_private,
     without_private_json,
     without_private_text,
 )
@@ -110,26 +108,6 @@ def test_private_spans_are_replaced(text: str, expected: str) -> None:
     assert without_private_text(text) == expected
     line = json.dumps({"said": text, "then": [text, 7]}).encode()
     assert json.loads(without_private_json(line)) == {"said": expected, "then": [expected, 7]}
-
-
-def test_private_spans_are_replaced_in_every_field() -> None:
-    secret = "<private>walrus</private>"
-    document = Document(
-        "codex",
-        "s1",
-        "my <private>wal",
-        metadata={"note": [secret]},
-        passages=(
-            message(f"a {secret}", metadata={"x": {"y": secret}}, attachments=({"name": secret},)),
-            message("b"),
-        ),
-    )
-    clean = without_private(document)
-    assert "wal" not in all_contents(clean)
-    assert clean.passages[1] is document.passages[1]
-    assert clean.title == "my [private]"
-    plain = conversation(message("nothing"))
-    assert without_private(plain) is plain
 
 
 # -- importing -------------------------------------------------------------------

@@ -155,30 +155,6 @@ def test_one_bad_file_does_not_affect_the_others(
     assert workspace.words("other") == ["seal"]
 
 
-def test_a_slow_file_is_not_read_again_for_every_line(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import_file = workspace.library.import_file
-
-    def slow(*arguments: object) -> object:
-        workspace.now += 5
-        return import_file(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(workspace.library, "import_file", slow)
-    workspace.file.write_text(turn(1, "walrus"))
-    workspace.watcher.follow([[workspace.file]])
-    for number in range(2, 9):
-        with workspace.file.open("a") as file:
-            file.write(turn(number, f"word {number}"))
-        workspace.now += 1
-        workspace.watcher.follow([[workspace.file]])
-    assert workspace.watcher.read == 1
-    workspace.now += 10
-    workspace.watcher.follow([[]])
-    assert workspace.watcher.read == 2
-    assert len(workspace.words()) == 8
-
-
 # -- starting ----------------------------------------------------------------
 
 
@@ -211,12 +187,6 @@ def test_a_deleted_conversation_is_not_imported_again_until_a_user_imports_it(
     workspace.append(turn(3, "seal"))
     assert workspace.words() == ["walrus", "penguin", "seal"]
     assert len(workspace.library.archive.files()) == 1
-
-
-def test_deleting_a_conversation_deletes_its_archive(workspace: Workspace) -> None:
-    workspace.write(turn(1, "walrus"))
-    workspace.library.delete_conversation(SESSION)
-    assert workspace.library.archive.files() == []
 
 
 def test_a_session_with_a_marker_is_excluded_with_its_sub_agents(workspace: Workspace) -> None:
@@ -284,15 +254,6 @@ def test_every_tool_is_followed(home: Path, library: recollect.Library) -> None:
         f"codex/sessions/2026/03/01/{codex.name}.gz",
         f"gemini-cli/loom/chats/{gemini.name}.gz",
     ]
-
-
-def test_one_transcript_can_be_imported_for_a_hook(home: Path, library: recollect.Library) -> None:
-    file = home / ".claude/projects/-nowhere" / f"{SESSION}.jsonl"
-    file.parent.mkdir(parents=True)
-    file.write_text(turn(1, "walrus"))
-    (event,) = watch.import_transcript(library, file)
-    assert (event.kind, event.tool, event.messages) == ("taken", "claude-code", 1)
-    assert library.search("walrus").total == 1
 
 
 # -- with the file system's events ---------------------------------------------

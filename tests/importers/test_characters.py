@@ -139,20 +139,6 @@ def test_cards_are_recognized(card: Any) -> None:
     assert claimed_by("characters", entry(card, "a.json"))
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"spec": "other"},
-        {"name": "x", "description": "y"},
-        {"entries": {"0": {"key": ["a"]}}},
-        [],
-        3,
-    ],
-)
-def test_other_files_are_not(other: Any) -> None:
-    assert not claimed_by("characters", entry(other, "a.json"))
-
-
 def test_a_card_has_its_fields_and_is_stored_whole() -> None:
     document = read(V2)
     assert fields_of(document.passages) == FIELDS
@@ -227,13 +213,6 @@ def test_the_image_is_stored_without_its_cards() -> None:
     assert not any(p.attachments for p in rest)
 
 
-def test_an_image_without_a_card_explains_why() -> None:
-    assert not claimed_by("characters", entry(png(), "a.png"))
-    assert reasons(png(), "a.png") == [
-        "contains no character; many web sites remove it from images"
-    ]
-
-
 def test_a_decompression_bomb_is_rejected() -> None:
     bomb = zlib.compress(b" " * (LIMITS.card_bytes + 1))
     assert reasons(png(chunk(b"zTXt", b"chara\0\0" + bomb)), "a.png") == [
@@ -259,15 +238,6 @@ def test_a_charx_is_one_character_with_its_main_icon(tmp_path: Path) -> None:
         document = only(read_as("characters", file))
         assert document.metadata["card"]["description"] == "Owns a café (V3)"
         assert base64.b64decode(document.passages[0].attachments[0]["data"]) == png()
-
-
-def test_an_invalid_charx_is_a_problem() -> None:
-    empty = io.BytesIO()
-    with zipfile.ZipFile(empty, "w"):
-        pass
-    assert reasons(empty.getvalue(), "a.charx") == ["contains no card.json"]
-    assert reasons(charx([]), "a.charx") == ["card of an unknown shape"]
-    assert "archive cannot be read" in reasons(b"PK\3\4 not really", "a.charx")[0]
 
 
 # -- properties -----------------------------------------------------------

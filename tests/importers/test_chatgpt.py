@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 from builders import (
     PASSAGE_TYPES,
-    SAMPLES,
     VISIBILITIES,
-    Entry,
     Problem,
     arrange,
     chat,
     claimed_by,
     documents,
-    entries,
     entry,
     message_node,
     mutate,
@@ -60,24 +57,6 @@ def one(content: Any, role: str = "assistant", **more: Any) -> Any:
 )
 def test_the_files_of_both_layouts_are_recognized(name: str) -> None:
     assert claimed_by("chatgpt", entry([chat(TREE)], name))
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("user.json", {"id": "user-1", "email": "a@example.com"}),
-        ("message_feedback.json", [{"id": "1", "conversation_id": "c-1", "rating": "thumbs_up"}]),
-        ("shared_conversations.json", [{"id": "1", "conversation_id": "c-1", "title": "x"}]),
-        ("conversation_asset_file_names.json", {"file-1": "a.png"}),
-        ("export_manifest.json", {"files": []}),
-        ("conversations.json", [{"uuid": "1", "name": "", "chat_messages": []}]),
-        ("settings.json", {"mapping": {"a": "b"}}),
-        ("conversations.txt", [{"mapping": {}}]),
-        ("conversations.html", "<html>"),
-    ],
-)
-def test_other_files_are_not_claimed(name: str, content: Any) -> None:
-    assert not claimed_by("chatgpt", entry(content, name))
 
 
 # -- trees -----------------------------------------------------------------
@@ -357,17 +336,3 @@ def test_a_conversation_with_any_mutation_is_read_or_reported(path: list[int], v
 
 
 # -- samples ---------------------------------------------------------------
-
-
-def test_the_current_branch_is_canonical_in_the_sample_tree() -> None:
-    (file,) = [entry for entry in entries(SAMPLES / "chatgpt") if isinstance(entry, Entry)]
-    raw, _ = json.loads(file.head(1 << 24))
-    path = []
-    node = raw["current_node"]
-    while node:
-        path.append(node)
-        node = raw["mapping"][node]["parent"]
-    canonical = [p.id for p in arrange(documents(read_as("chatgpt", file))[0]).canonical]
-    assert canonical == [node for node in reversed(path) if node in canonical]
-    assert canonical[-1] == raw["current_node"]
-    assert len(canonical) >= 5

@@ -53,7 +53,6 @@ THIN = (
     " create_time real, position integer)",
 )
 
-COLUMNS = "id, conversation_id, role, content, create_time, position"
 
 BROWSER = [database for database in DATABASES if "Browser" in database.DESCRIPTION]
 
@@ -246,19 +245,6 @@ def test_a_write_ahead_log_in_a_read_only_folder_is_read(tmp_path: Path) -> None
         assert documents(read(file))
     finally:
         tmp_path.chmod(0o700)
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        ("create table notes (id text)",),
-        (CONVERSATIONS, "create table messages (id text, body text)"),
-        (CONVERSATIONS, f"create virtual table messages using fts5({COLUMNS})"),
-    ],
-    ids=["other tables", "other columns", "virtual table"],
-)
-def test_other_databases_are_not_claimed(tmp_path: Path, schema: tuple[str, ...]) -> None:
-    assert not claims(make(tmp_path / "x.db", schema))
 
 
 def test_a_damaged_database_is_read_as_far_as_possible(tmp_path: Path) -> None:

@@ -88,20 +88,6 @@ def test_the_files_of_an_export_are_recognized(name: str, content: Any) -> None:
     assert not claimed_by("chatgpt", entry(content, name))
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("users.json", [{"uuid": "acc-1", "full_name": "A", "email_address": "a@example.com"}]),
-        ("conversations.json", [{"title": "x", "mapping": {}, "current_node": "y"}]),
-        ("conversations.json", []),
-        ("card.json", {"name": "x", "description": "y"}),
-        ("conversations.txt", [claude_chat()]),
-    ],
-)
-def test_other_files_are_not_claimed(name: str, content: Any) -> None:
-    assert not claimed_by("claude", entry(content, name))
-
-
 # -- conversations ---------------------------------------------------------
 
 

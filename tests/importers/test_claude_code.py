@@ -119,22 +119,6 @@ def test_transcripts_are_detected_by_their_first_lines(first):
     assert claimed_by("claude_code", entry(first, name="anything.JSONL"))
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("notes.txt", HELLO),
-        ("rollout-1.jsonl", {"type": "session_meta", "payload": {"id": "x"}, "sessionId": "s"}),
-        ("gemini.jsonl", {"sessionId": "s", "projectHash": "p", "type": "user"}),
-        ("chat.jsonl", {"role": "user", "content": "hello"}),
-        ("conversations.json", [{"uuid": "c", "chat_messages": []}]),
-        ("broken.jsonl", b"{not json\n"),
-        ("empty.jsonl", b""),
-    ],
-)
-def test_other_files_are_not_claimed(name, line):
-    assert not claimed_by("claude_code", entry(line, name=name))
-
-
 def test_the_web_export_is_one_session_with_numbered_records():
     lines = [
         {"type": r["type"], "message": r["message"], "timestamp": r["timestamp"]}
@@ -215,19 +199,6 @@ def test_not_every_user_record_was_written_by_the_user(words, role, kind, visibi
         passage = passages(user("u1", None, content))["u1"]
         assert (passage.role, passage.type, passage.visibility) == (role, kind, visibility)
         assert passage.content == words
-
-
-def test_meta_records_are_hidden_and_compact_summaries_are_summaries():
-    by_id = passages(
-        user("u1", None, "Injected", isMeta=True),
-        user("u2", "u1", "So far: clay", isCompactSummary=True),
-    )
-    assert (by_id["u1"].type, by_id["u1"].visibility) == ("context", "hidden")
-    assert (by_id["u2"].role, by_id["u2"].type, by_id["u2"].visibility) == (
-        "system",
-        "summary",
-        "all",
-    )
 
 
 # -- messages, tools, files -----------------------------------------------------
@@ -481,16 +452,6 @@ def test_no_record_stops_the_import(data):
     items = list(read_as("claude_code", entry(*lines)))
     assert_sound_session(items)
     assert any(isinstance(f, Document) for f in items)
-
-
-@given(st.integers(1, len(SESSION_LINES)))
-def test_a_session_that_grows_keeps_its_ids(length):
-    before, _ = read(*SESSION_LINES[:length])
-    after, _ = read(*SESSION_LINES)
-    grown = {d.source_id: [p.id for p in d.passages] for d in after}
-    for document in before:
-        ids = [p.id for p in document.passages]
-        assert grown[document.source_id][: len(ids)] == ids
 
 
 # -- samples -------------------------------------------------------------------

@@ -8,16 +8,12 @@ from pathlib import Path
 
 from builders import (
     FORMATS,
-    PASSAGE_TYPES,
-    ROLES,
     Entry,
     arrange,
     detect,
     entries,
     read_as,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recollect import Document, Passage
 
@@ -217,52 +213,3 @@ def test_sub_agents_name_their_parent_session(tmp_path: Path) -> None:
 
 
 # -- properties ----------------------------------------------------------------
-
-NAMES = st.sampled_from(["a", "b", "c", "d"])
-RECORDS = st.one_of(
-    st.builds(
-        message_line,
-        NAMES,
-        st.text(min_size=1, max_size=20),
-        st.sampled_from(["user", "gemini", "info", "odd"]),
-    ),
-    st.builds(lambda to: {"$rewindTo": to}, NAMES),
-    st.builds(
-        lambda ids: {"$set": {"messages": [message_line(i, f"set {i} " * 99) for i in ids]}},
-        st.lists(NAMES, unique=True),
-    ),
-    st.recursive(
-        st.none() | st.integers() | st.text(),
-        lambda inner: st.dictionaries(st.text(), inner),
-        max_leaves=5,
-    ),
-)
-
-
-@given(st.lists(RECORDS, max_size=25))
-def test_the_canonical_path_of_any_log_is_what_the_cli_shows(log: list[object]) -> None:
-    current: dict[str, object] = {}
-    for record in log:
-        if isinstance(record, dict) and "$rewindTo" in record:
-            ids = list(current)
-            keep = ids[: ids.index(record["$rewindTo"])] if record["$rewindTo"] in current else []
-            current = {i: current[i] for i in keep}
-        elif isinstance(record, dict) and isinstance(record.get("id"), str) and "type" in record:
-            current[record["id"]] = record["type"]
-        elif (
-            isinstance(record, dict)
-            and isinstance(record.get("$set"), dict)
-            and record["$set"].get("messages")
-        ):
-            current = {m["id"]: "user" for m in record["$set"]["messages"]}
-    conversations = [
-        arrange(i) for i in read_as("gemini_cli", entry(start(), *log)) if isinstance(i, Document)
-    ]
-    for document_ in conversations:
-        assert len({p.id for p in document_.passages}) == len(document_.passages)
-        assert all(p.role in ROLES and p.type in PASSAGE_TYPES for p in document_.passages)
-        # Without any parents, the whole list is the canonical path.
-        has_parents = any(p.parent for p in document_.passages)
-        if has_parents and any(type_ != "odd" for type_ in current.values()):
-            imported_ids = {p.id for p in document_.passages}
-            assert [p.id for p in document_.canonical] == [i for i in current if i in imported_ids]

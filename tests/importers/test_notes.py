@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -86,18 +85,6 @@ def test_the_title_comes_from_the_front_matter_the_heading_or_the_file_name(
 
 
 # -- times -----------------------------------------------------------------
-
-
-def test_times_come_from_the_front_matter_or_the_file() -> None:
-    file = datetime(*MODIFIED_AT, tzinfo=UTC)
-    note = read("---\ncreated: 2020-01-02\nupdated: 2021-03-04T05:06:07Z\n---\n")
-    assert note.created_at == datetime(2020, 1, 2, tzinfo=UTC)
-    assert note.updated_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
-    assert read("---\ndate: 2020/01/02\n---\n").created_at == datetime(2020, 1, 2, tzinfo=UTC)
-    assert read("---\ndate: 2020-01-02\n---\n").updated_at == file
-    unsaid = read("---\ndate: some day\n---\n")
-    assert (unsaid.created_at, unsaid.updated_at) == (file, file)
-    assert unsaid.metadata["front_matter"] == {"date": "some day"}
 
 
 # -- tags and links --------------------------------------------------------

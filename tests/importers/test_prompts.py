@@ -79,24 +79,6 @@ def test_some_files_are_probably_prompts(content: Any, name: str) -> None:
     assert FORMATS["prompts"].is_guess(entry(content, name))
 
 
-@pytest.mark.parametrize(
-    ("content", "name"),
-    [
-        ([{"title": "A post", "content": "Text"}], "posts.json"),
-        ("title,text\nA,B", "table.csv"),
-        ("a;b\n1;2", "a.csv"),
-        (b"\0\1\2", "a.csv"),
-        ("", "a.csv"),
-        ("Text about a prompt: yes", "a.md"),
-        ("---\ntitle: x\n---\nprompt: this is text", "a.md"),
-        ({"messages": []}, "a.json"),
-        ("prompt", "prompts.txt"),
-    ],
-)
-def test_ambiguous_files_are_not_claimed(content: Any, name: str) -> None:
-    assert not claimed_by("prompts", entry(content, name))
-
-
 # -- JSON ------------------------------------------------------------------
 
 
