@@ -6,9 +6,9 @@ import io
 import posixpath
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 from recollect.errors import UnsafeFile
@@ -115,16 +115,8 @@ class Package:
         return relations
 
 
-class Collector(Protocol):
-    """What receives the elements of a part. See the target parser of lxml."""
-
-    is_full: bool
-    """Set if no more is needed."""
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None: ...
-    def end(self, tag: str) -> None: ...
-    def data(self, text: str) -> None: ...
-    def close(self) -> None: ...
+Collector = Any
+"""What receives the elements of a part, such as an `HtmlText`; it is full if no more is needed."""
 
 
 def collect(chunks: Iterable[bytes], collector: Collector) -> None:

@@ -23,18 +23,7 @@ from recollect.language.text import moment
 from recollect.language.transcript import parse
 from recollect.settings import LIMITS
 
-_OLD_ENCODINGS = [
-    "cp1252",
-    "gb18030",
-    "big5",
-    "shift_jis",
-    "euc_kr",
-    "cp1251",
-    "cp1250",
-    "cp1253",
-    "cp1255",
-    "cp1256",
-]
+_OLD_ENCODINGS = "cp1252 gb18030 big5 shift_jis euc_kr cp1251 cp1250 cp1253 cp1255 cp1256".split()
 """Common encodings of subtitles before UTF-8."""
 _SAMPLE_BYTES = 65_536
 

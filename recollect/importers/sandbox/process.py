@@ -46,8 +46,8 @@ class ParsingProcess:
         """Why the process was killed, if it was."""
         self._is_ready = False
         self._process = start(module or MODULE)
-        self._input = self._process.stdin
-        self._frames = self._process.stdout
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._input, self._frames = self._process.stdin, self._process.stdout
         self.send(
             {"do": "confine", "readable": [str(p) for p in readable], "bounds": asdict(bounds)}
         )
@@ -72,10 +72,9 @@ class ParsingProcess:
         active: list[str] = json.loads(payload)
         return active
 
-    def send(self, request: dict[str, Any], data: bytes = b"") -> None:
-        assert self._input is not None
+    def send(self, request: dict[str, Any]) -> None:
         with suppress(OSError):  # if it has died, receive() says so
-            self._input.write(json.dumps(request).encode("ascii") + b"\n" + data)
+            self._input.write(json.dumps(request).encode("ascii") + b"\n")
             self._input.flush()
 
     def receive(self) -> tuple[bytes, bytes]:
@@ -105,9 +104,8 @@ class ParsingProcess:
     def close(self) -> None:
         self._process.kill()
         for stream in (self._input, self._frames):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
+            with suppress(OSError):
+                stream.close()
         self._process.wait()
 
     @property
@@ -115,7 +113,6 @@ class ParsingProcess:
         return self._process.poll() is None
 
     def _read(self, length: int) -> bytes:
-        assert self._frames is not None
         self._waiting_since = time.monotonic()
         try:
             data = self._frames.read(length)
@@ -142,21 +139,21 @@ class ParsingProcess:
     def watch(self, stop: threading.Event) -> Iterator[None]:
         """Kill the process when `stop` is set, or when it does nothing for too long."""
         finished = threading.Event()
-        watcher = threading.Thread(target=self._watch, args=(stop, finished), daemon=True)
-        watcher.start()
+
+        def kill_if_stuck() -> None:
+            while not finished.wait(_WATCH_SECONDS):
+                since = self._waiting_since
+                limit = self.bounds.waiting_seconds_for(self._size)
+                if stop.is_set():
+                    self.kill("stopped")
+                elif since is not None and time.monotonic() - since > limit:
+                    self.kill(f"it takes more than {limit:,.0f} s")
+
+        threading.Thread(target=kill_if_stuck, daemon=True).start()
         try:
             yield
         finally:
             finished.set()
-
-    def _watch(self, stop: threading.Event, finished: threading.Event) -> None:
-        while not finished.wait(_WATCH_SECONDS):
-            since = self._waiting_since
-            limit = self.bounds.waiting_seconds_for(self._size)
-            if stop.is_set():
-                self.kill("stopped")
-            elif since is not None and time.monotonic() - since > limit:
-                self.kill(f"it takes more than {limit:,.0f} s")
 
 
 def active_bounds() -> list[str]:
@@ -223,13 +220,12 @@ class _Pool:
         """A process that may read these folders. It may not be ready yet."""
         key = _key(readable, bounds, module)
         with self._lock:
-            for process in self._idle:
-                if process.key == key:
-                    self._idle.remove(process)
-                    if process.is_alive:
-                        return process
-                    process.close()
-                    break
+            same = next((process for process in self._idle if process.key == key), None)
+            if same is not None:
+                self._idle.remove(same)
+                if same.is_alive:
+                    return same
+                same.close()
         return ParsingProcess(readable, bounds, module)
 
     def prepare(self, readable: Sequence[Path], *, wait: bool) -> None:
@@ -242,13 +238,11 @@ class _Pool:
 
     def give_back(self, process: ParsingProcess) -> None:
         """Keep a process that has answered its last request completely."""
-        surplus = []
         with self._lock:
             self._idle.append(process)
-            while len(self._idle) > _MAX_IDLE:
-                surplus.append(self._idle.pop(0))
-        for process in surplus:
-            process.close()
+            surplus, self._idle = self._idle[:-_MAX_IDLE], self._idle[-_MAX_IDLE:]
+        for each in surplus:
+            each.close()
 
     def close(self) -> None:
         with self._lock:
