@@ -21,7 +21,7 @@ from recollect.language.queries.query_tokens import ROLES
 from recollect.language.text import iso, printable, printable_line
 from recollect.library import Library
 from recollect.model.kinds import KIND_TABLE, KINDS, OBSERVATIONS
-from recollect.model.projects import projects_named
+from recollect.model.names import projects_named
 from recollect.model.search import Filter
 from recollect.model.sources import SOURCES
 from recollect.places import open, open_existing

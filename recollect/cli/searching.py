@@ -31,7 +31,7 @@ from recollect.cli.references import Reference, remember, resolve, resolve_all
 from recollect.errors import InvalidInput, RecollectError
 from recollect.language.queries.query import parse_query
 from recollect.library import Library
-from recollect.model.projects import project_name
+from recollect.model.names import project_name
 from recollect.model.search import Filter, Hit, Page, SearchOptions
 from recollect.model.sources import source_label
 from recollect.models import embeddings as models

@@ -13,7 +13,7 @@ from recollect.language.symbols import without_terminal_codes
 from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Document, Json, Passage, Summary
-from recollect.model.edited_fields import EDITED_FIELDS
+from recollect.model.fields import EDITED_FIELDS
 from recollect.model.kinds import CHARACTER, CONVERSATION, KIND_TABLE, MEDIA, NOTE, PROMPT
 from recollect.search.snippets import best_match, short_snippet
 

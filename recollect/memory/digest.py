@@ -20,8 +20,8 @@ from recollect.language.text import for_model, printable, storable
 from recollect.memory.formats import TOKEN_LENGTH, format_date
 from recollect.memory.observe import from_passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
+from recollect.model.names import is_folder
 from recollect.model.observations import Observation
-from recollect.model.projects import is_folder
 from recollect.model.search import Filter
 from recollect.store.base import Store
 

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from recollect.errors import InvalidInput
 from recollect.language.text import storable
-from recollect.model.projects import is_folder, project_name
+from recollect.model.names import is_folder, project_name
 
 TOKEN_LENGTH = 4
 """Characters of a token, the rule of thumb used throughout Recollect."""

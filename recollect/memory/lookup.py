@@ -13,7 +13,7 @@ from recollect.memory.observe import forgotten_ids, from_passage
 from recollect.memory.results import ObservationHit, parse_texts
 from recollect.model.documents import Passage
 from recollect.model.kinds import OBSERVATION, OBSERVATIONS
-from recollect.model.projects import is_folder, project_name
+from recollect.model.names import is_folder, project_name
 from recollect.model.search import Filter
 from recollect.store.base import Store
 

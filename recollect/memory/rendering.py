@@ -29,8 +29,8 @@ from recollect.memory.results import (
     MemoryResults,
     ObservationHit,
 )
+from recollect.model.names import project_name
 from recollect.model.observations import Observation
-from recollect.model.projects import project_name
 from recollect.search.snippets import snippet
 
 SHORT_LENGTH = 90

@@ -22,7 +22,7 @@ from recollect.memory.reading import ConversationTexts, exchange_lines
 from recollect.memory.results import ConversationHit, MemoryHit, MemoryResults, ObservationHit
 from recollect.model.audience import Audience
 from recollect.model.kinds import CONVERSATION, OBSERVATION, OBSERVATIONS
-from recollect.model.projects import project_name
+from recollect.model.names import project_name
 from recollect.model.search import Filter, Hit, SearchOptions
 from recollect.search.candidates import CANDIDATES, NEAREST, CandidatePool, Scope
 from recollect.search.concepts import search_concepts

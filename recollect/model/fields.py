@@ -2,13 +2,17 @@
 
 The Persistence API (docs/contracts/persistence-api.md) sees the shapes. Exports add what a library
 needs to restore a document unchanged, and leave out fields that hold their default.
+
+Imports leave the fields alone that a person or a program has set. Their names are in the metadata,
+so they are exported, moved and backed up with the document.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from recollect.language.text import iso
 from recollect.model.documents import Document, Json, Passage, Summary
-from recollect.model.edited_fields import without_edited_fields
 from recollect.model.kinds import CONVERSATION
 from recollect.model.sources import PROXY, RECOLLECT
 
@@ -113,6 +117,57 @@ def without_defaults(fields: dict[str, Json], defaults: dict[str, Json]) -> dict
         for name, value in fields.items()
         if name not in defaults or value != defaults[name]
     }
+
+
+# -- edited fields ---------------------------------------------------------
+
+EDITED_FIELDS = "edited_fields"
+"""The key of the metadata with the names: a list of `title`, `project`, `tags` and others."""
+PERSONAL_METADATA = ("tags", "pinned", "forgotten")
+"""Metadata that belongs to the person. Imports only replace it if the source has it as well."""
+_METADATA = "metadata."
+"""What the names of other keys of the metadata begin with: `metadata.status`."""
+
+
+def edited_fields(metadata: Mapping[str, Json]) -> frozenset[str]:
+    names = metadata.get(EDITED_FIELDS)
+    if not isinstance(names, list):
+        return frozenset()
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def edited_metadata(names: Collection[str]) -> list[str]:
+    """The keys of the metadata that are among the names of edited fields."""
+    return sorted(name.removeprefix(_METADATA) for name in names if name.startswith(_METADATA))
+
+
+def without_edited_fields(metadata: Mapping[str, Json]) -> dict[str, Json]:
+    """The metadata as interfaces show it."""
+    return {key: value for key, value in metadata.items() if key != EDITED_FIELDS}
+
+
+def set_edited_fields(metadata: Mapping[str, Json], names: Collection[str]) -> dict[str, Json]:
+    """The metadata with these names, and no others."""
+    changed = without_edited_fields(metadata)
+    if names:
+        changed[EDITED_FIELDS] = sorted(names)
+    return changed
+
+
+def mark_edited_fields(before: Document, after: Document) -> dict[str, Json]:
+    """The metadata of a document that somebody has changed, with the names of what changed."""
+    names = set(edited_fields(after.metadata))
+    if after.title != before.title:
+        names.add("title")
+    if after.project != before.project:
+        names.add("project")
+    if after.metadata.get("tags") != before.metadata.get("tags"):
+        names.add("tags")
+    for key in before.metadata.keys() | after.metadata.keys():
+        is_own_field = key == EDITED_FIELDS or key in PERSONAL_METADATA
+        if not is_own_field and after.metadata.get(key) != before.metadata.get(key):
+            names.add(f"{_METADATA}{key}")
+    return set_edited_fields(after.metadata, names)
 
 
 CONVERSATION_FIELDS = frozenset({*conversation_fields(Document("", "")), "messages"})

@@ -15,7 +15,7 @@ from recollect.language.when import period_words
 from recollect.language.words import as_written, closest, join_pairs
 from recollect.model.audience import HUMAN_ONLY
 from recollect.model.kinds import CONVERSATION, KINDS, MEDIA, OBSERVATION
-from recollect.model.projects import project_name
+from recollect.model.names import project_name
 from recollect.model.search import Filter
 from recollect.search.deadline import NOTE, PartialStore
 from recollect.search.evidence import UNRELATED

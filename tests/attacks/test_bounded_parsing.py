@@ -16,7 +16,7 @@ import recollect
 from recollect import Document, Passage, Receipt
 from recollect.errors import ImportStopped
 from recollect.importers.sandbox import encoding, files, process
-from recollect.importers.sandbox.bounds import Bounds
+from recollect.importers.sandbox.encoding import Bounds
 from recollect.importers.sandbox.process import ParsingProcess
 from recollect.transfer.importing import import_files
 

@@ -20,7 +20,7 @@ import pytest
 
 from recollect.errors import StoreUnavailable
 from recollect.importers.sandbox import files, process
-from recollect.importers.sandbox.bounds import Bounds
+from recollect.importers.sandbox.encoding import Bounds
 from recollect.jobs.handlers import ImportHandler
 from recollect.jobs.runner import Runner
 from recollect.serve.http.import_jobs import DONE, QUEUED, RUNNING

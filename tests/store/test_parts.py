@@ -14,7 +14,7 @@ from recollect import Filter
 from recollect.errors import NotFound
 from recollect.language.queries.query import parse
 from recollect.language.queries.query_tree import Word
-from recollect.model.edited_fields import without_edited_fields
+from recollect.model.fields import without_edited_fields
 from recollect.model.undo import Edit
 from recollect.store.base import Store
 

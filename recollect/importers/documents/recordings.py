@@ -10,7 +10,7 @@ from typing import Any
 
 from recollect.importers.documents.extract import Extract, parse_date, read_bytes, require
 from recollect.importers.entries import Entry, Unreadable
-from recollect.importers.records import as_list, string_or_none
+from recollect.importers.records import Text, as_list, decode_text, string_or_none
 from recollect.importers.sidecars import (
     AUDIO,
     description_of,
@@ -18,7 +18,6 @@ from recollect.importers.sidecars import (
     split_language,
     transcript_of,
 )
-from recollect.importers.texts import Text, decode_text
 from recollect.language.text import moment
 from recollect.language.transcript import parse
 from recollect.settings import LIMITS

@@ -30,9 +30,9 @@ from recollect.importers.records import (
     failure,
     join_texts,
     other_fields,
+    parse_tags,
     string_or_none,
 )
-from recollect.importers.texts import parse_tags
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import CHARACTER

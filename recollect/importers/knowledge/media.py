@@ -13,9 +13,8 @@ from recollect.importers.documents import images, recordings
 from recollect.importers.documents.extract import Extract, read_bytes
 from recollect.importers.entries import Entry
 from recollect.importers.items import item_id, with_cues, with_text
-from recollect.importers.records import contain_errors, failure, reason_of
+from recollect.importers.records import contain_errors, failure, reason_of, unique
 from recollect.importers.sidecars import split
-from recollect.importers.texts import unique
 from recollect.model import sources
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import MEDIA

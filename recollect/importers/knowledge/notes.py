@@ -13,8 +13,16 @@ from datetime import datetime
 from recollect.importers.entries import UNREADABLE, Entry, Unreadable
 from recollect.importers.items import item_id, with_text
 from recollect.importers.knowledge import frontmatter
-from recollect.importers.records import contain_errors, failure
-from recollect.importers.texts import Text, as_texts, decode_text, parse_tags, read_text, unique
+from recollect.importers.records import (
+    Text,
+    as_texts,
+    contain_errors,
+    decode_text,
+    failure,
+    parse_tags,
+    read_text,
+    unique,
+)
 from recollect.language.text import moment
 from recollect.model.documents import Document, Json
 from recollect.model.kinds import NOTE

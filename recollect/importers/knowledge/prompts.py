@@ -19,8 +19,16 @@ from recollect.importers.entries import UNREADABLE, Entry, Unreadable
 from recollect.importers.items import with_fields
 from recollect.importers.jsonstream import lines, peek, records
 from recollect.importers.knowledge import frontmatter
-from recollect.importers.records import UNEXPECTED, contain_errors, failure, is_blank, join_texts
-from recollect.importers.texts import decode_text, parse_tags, read_text
+from recollect.importers.records import (
+    UNEXPECTED,
+    contain_errors,
+    decode_text,
+    failure,
+    is_blank,
+    join_texts,
+    parse_tags,
+    read_text,
+)
 from recollect.language.text import moment, truncate
 from recollect.model.documents import Document
 from recollect.model.kinds import PROMPT

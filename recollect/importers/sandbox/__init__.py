@@ -7,8 +7,7 @@ library open.
     files.py        what the rest of Recollect calls: find files and read them
     process.py      starts the process, watches it, and kills it
     worker.py       runs in the process: calls the importers
-    encoding.py     what the two send each other
-    bounds.py       how much time, memory and output a file may cost
+    encoding.py     what the two send each other, and what a file may cost
     confinement.py  what the process gives up before it reads the first file
 
 The parent never trusts what the process sends: it is JSON, its types are checked, and its size is

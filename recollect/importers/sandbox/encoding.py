@@ -3,6 +3,8 @@
 Requests to the process are lines of JSON. Its replies are frames: one byte that says what follows,
 four bytes with the length, and JSON. Pickle would let a file that takes over the process run code
 in the parent.
+
+The first request has the bounds: how much time, memory and output a file may cost.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType, NoneType
 from typing import Any
@@ -19,6 +22,7 @@ import orjson
 from recollect.model.documents import PASSAGE_TYPES, VISIBILITIES, Document, Json, Passage
 from recollect.model.kinds import KINDS
 from recollect.model.receipts import Problem
+from recollect.settings import LIMITS
 
 HEADER = struct.Struct("<cI")
 
@@ -78,6 +82,39 @@ def decode_problem(payload: bytes) -> Problem:
     require(unit in ("messages", "conversations", "files"))
     require(type(count) is int and 0 < count < 2**31)
     return Problem(reason, where, failed, unit, count)
+
+
+_MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of one import. Sizes are in bytes, times in seconds."""
+
+    cpu_seconds: float = LIMITS.parse_seconds
+    cpu_seconds_per_megabyte: float = LIMITS.parse_seconds_per_megabyte
+    memory: int = LIMITS.parse_memory_bytes
+    memory_factor: int = LIMITS.parse_memory_factor
+    largest_memory: int = LIMITS.document_memory_bytes
+    output: int = LIMITS.parse_output_bytes
+    output_factor: int = LIMITS.parse_output_factor
+    idle_seconds: float = LIMITS.parse_idle_seconds
+    """How long the process may neither compute nor report anything."""
+    failure_seconds: float = LIMITS.parse_failure_seconds
+    """What files that fail may cost together. Then the rest of the import is skipped."""
+
+    def cpu_seconds_for(self, size: int) -> float:
+        return self.cpu_seconds + self.cpu_seconds_per_megabyte * size / _MEGABYTE
+
+    def memory_for(self, size: int) -> int:
+        return min(self.memory + self.memory_factor * size, self.largest_memory)
+
+    def output_for(self, size: int) -> int:
+        return self.output + self.output_factor * size
+
+    def waiting_seconds_for(self, size: int) -> float:
+        """Wall-clock time without a report. Generous, since the computer may be busy."""
+        return self.idle_seconds + 20 * self.cpu_seconds_for(size)
 
 
 # -- documents ---------------------------------------------------------------

@@ -20,7 +20,7 @@ from recollect import errors
 from recollect.errors import ImportStopped, RecollectError
 from recollect.importers.records import failure
 from recollect.importers.sandbox import encoding
-from recollect.importers.sandbox.bounds import Bounds
+from recollect.importers.sandbox.encoding import Bounds
 from recollect.importers.sandbox.process import POOL, ParsingProcess, ProcessDied
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem

@@ -18,7 +18,7 @@ from typing import Any
 
 from recollect.errors import RecollectError
 from recollect.importers.sandbox import encoding
-from recollect.importers.sandbox.bounds import Bounds
+from recollect.importers.sandbox.encoding import Bounds
 
 MODULE = "recollect.importers.sandbox.worker"
 _INHERITED = tuple("LANG LC_ALL LC_CTYPE TZ SYSTEMROOT LD_LIBRARY_PATH PATH PYTHONUTF8".split())

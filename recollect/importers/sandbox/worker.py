@@ -21,8 +21,8 @@ from recollect.importers.entries import Entry
 from recollect.importers.records import failure, reason_of
 from recollect.importers.registry import Format, find, find_conversations
 from recollect.importers.sandbox import encoding
-from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
+from recollect.importers.sandbox.encoding import Bounds
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 

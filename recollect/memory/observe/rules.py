@@ -14,8 +14,8 @@ from recollect.memory.observe.exchanges import conversation_text, split_exchange
 from recollect.memory.observe.salience import Salience, concepts
 from recollect.memory.observe.stretches import split_stretches
 from recollect.model.documents import Document
+from recollect.model.names import is_folder
 from recollect.model.observations import Observation
-from recollect.model.projects import is_folder
 from recollect.models.stopping import Stop, never_stop, require_running
 
 MAKER = "rules-5"

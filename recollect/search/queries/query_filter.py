@@ -10,9 +10,8 @@ from recollect.language.queries.query import Query
 from recollect.language.queries.query_tokens import Fields
 from recollect.language.queries.query_tree import And, Node, Word, words
 from recollect.language.text import fold, has_token
-from recollect.model.authors import authors_named
 from recollect.model.kinds import KINDS
-from recollect.model.projects import projects_named
+from recollect.model.names import authors_named, projects_named
 from recollect.model.search import Filter
 from recollect.model.sources import SOURCES
 from recollect.store.base import Store

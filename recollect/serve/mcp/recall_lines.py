@@ -20,7 +20,7 @@ from recollect.memory.formats import format_date
 from recollect.model.audience import Audience
 from recollect.model.documents import Summary
 from recollect.model.kinds import CONVERSATION
-from recollect.model.projects import project_name
+from recollect.model.names import project_name
 from recollect.model.search import Hit
 from recollect.model.sources import source_label
 from recollect.serve.mcp.context import ToolError

@@ -10,7 +10,7 @@ from recollect.library import Library
 from recollect.memory.api import MAX_NEIGHBORS
 from recollect.memory.results import ObservationHit
 from recollect.model.kinds import CONVERSATION, KIND_TABLE
-from recollect.model.projects import projects_named
+from recollect.model.names import projects_named
 from recollect.model.search import Filter
 from recollect.serve.mcp.arguments import BadArgument, quote
 from recollect.serve.mcp.context import Context, ToolError

@@ -16,7 +16,7 @@ from recollect.language.queries.query import MalformedQuery
 from recollect.language.text import iso
 from recollect.model.audience import ALL, HUMAN_ONLY, Audience
 from recollect.model.documents import Summary
-from recollect.model.edited_fields import without_edited_fields
+from recollect.model.fields import without_edited_fields
 from recollect.model.search import Filter, Hit
 from recollect.serve.http.access import Access, AccessTo
 from recollect.serve.http.limits import SEARCH

@@ -8,7 +8,7 @@ from typing import Any
 
 from recollect.language.text import fold, identifier
 from recollect.model.documents import Document, Passage
-from recollect.model.edited_fields import (
+from recollect.model.fields import (
     PERSONAL_METADATA,
     edited_fields,
     edited_metadata,

@@ -21,7 +21,7 @@ from typing import Any
 from recollect.errors import NotFound
 from recollect.language.text import from_micros, micros, storable, truncate
 from recollect.model.documents import Document
-from recollect.model.edited_fields import (
+from recollect.model.fields import (
     EDITED_FIELDS,
     PERSONAL_METADATA,
     edited_fields,

@@ -16,7 +16,7 @@ from typing import Any
 from recollect.errors import Conflict, InvalidInput
 from recollect.language.text import fold, from_micros, identifier, micros, storable, truncate
 from recollect.model.documents import Document, Json
-from recollect.model.edited_fields import (
+from recollect.model.fields import (
     EDITED_FIELDS,
     edited_fields,
     mark_edited_fields,

@@ -10,8 +10,8 @@ import time
 from typing import Any
 
 from recollect.importers.sandbox import encoding
-from recollect.importers.sandbox.bounds import Bounds
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
+from recollect.importers.sandbox.encoding import Bounds
 from recollect.serve.console.markup.diffs import changed_lines, edit_diffs
 from recollect.serve.console.markup.formulas import Allowance
 from recollect.serve.console.markup.markdown import markdown, note

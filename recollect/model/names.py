@@ -1,4 +1,4 @@
-"""Authors by name. People say only a part of a name, such as the first name."""
+"""Authors and projects by name. People say only a part: the first name, or the last folder."""
 
 from __future__ import annotations
 
@@ -26,3 +26,24 @@ def is_part(name: str, author: str) -> bool:
 def spellings(name: str) -> set[str]:
     """A name as it is indexed, between spaces. A word may be several tokens: O'Brien, 田中."""
     return {f" {' '.join(tokens(spelling))} " for spelling in (name, transcribed(name))}
+
+
+def is_folder(project: str) -> bool:
+    """Whether a project is named by an absolute path."""
+    return project.startswith(("/", "~")) or project[1:3] in (":\\", ":/")
+
+
+def project_name(project: str) -> str:
+    """The name of a project as people read it: the last part if the project is a folder."""
+    if not is_folder(project):
+        return project
+    return project.replace("\\", "/").rstrip("/").rpartition("/")[2] or project
+
+
+def projects_named(name: str, projects: Iterable[str]) -> tuple[str, ...]:
+    """The project with exactly this name, or all with this name or folder, ignoring case."""
+    projects = tuple(projects)
+    if name in projects:
+        return (name,)
+    folded = fold(name.strip())
+    return tuple(p for p in projects if folded in (fold(p), fold(project_name(p))))
