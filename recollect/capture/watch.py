@@ -23,7 +23,7 @@ from recollect.errors import InvalidInput, RecollectError
 from recollect.importers.sandbox.process import POOL
 from recollect.library import Library
 from recollect.model.documents import Document
-from recollect.model.receipts import FileReceipt, Problem
+from recollect.model.receipts import Problem
 from recollect.model.sources import SOURCES, WATCHED
 from recollect.transfer.archive import Name, Stamp
 from recollect.transfer.exclusion import Exclusion, is_agent
@@ -225,73 +225,63 @@ class Watcher:
             self.report(Event("failed", str(path), folder.tool, reason=reason))
 
     def _import(self, path: Path, folder: Folder, exclusion: Exclusion) -> None:
+        def report(kind: str, reason: str) -> None:
+            self.report(Event(kind, str(path), folder.tool, reason=reason))
+
         try:
             status = path.lstat()
         except FileNotFoundError:
             if self._stamps.pop(path, None) is not None:
-                reason = "its conversations stay in the library"
-                self.report(Event("gone", str(path), folder.tool, reason=reason))
+                report("gone", "its conversations stay in the library")
             return
         stamp = Stamp(status.st_size, status.st_mtime_ns)
         if self._stamps.get(path) == stamp or not stat.S_ISREG(status.st_mode):
             return
         with path.open("rb"):
             pass  # a file that may not be read raises here, and is not taken for an unknown format
-        reading = _Reading(self.library, exclusion)
+        archive = self.library.archive
+        exclude = self.library.admission(exclusion)
+        names: list[Name] = []
+        deleted: list[Name] = []
+        excluded: dict[Name, str] = {}
+
+        def admit(document: Document) -> Document | Problem:
+            """Decide which conversations of the file are imported, and remember the decision."""
+            name = (document.source, document.source_id)
+            decision = exclude(document)
+            if isinstance(decision, Problem):
+                excluded[name] = decision.reason
+                return decision
+            if archive.deleted([name]):
+                if self.library.find_id(*name) is None:
+                    deleted.append(name)
+                    return Problem("deleted from the library", document.title, unit="conversations")
+                archive.undelete([name])  # it was imported or restored since
+            names.append(name)
+            return decision
+
         sources = (folder.tool,) if folder.tool in SOURCES else tuple(SOURCES)
-        receipt = self.library.import_file(path, sources, reading.admit, self._roots)
+        receipt = self.library.import_file(path, sources, admit, self._roots)
         if receipt is None:  # still empty, or no transcript
             self._stamps[path] = stamp
             return
         self.read += 1
-        archive, name = self.library.archive, folder.archive_name(path)
-        names = [*reading.names, *reading.deleted, *reading.excluded]
-        reason = next(iter(reading.excluded.values()), "")
-        archive.note(path, stamp, name, names, reason)
-        is_kept = self.archiving and reading.names and not reading.deleted and not reason
-        archived = is_kept and archive.keep(path, name, names)
+        name, all_names = folder.archive_name(path), [*names, *deleted, *excluded]
+        reason = next(iter(excluded.values()), "")
+        archive.note(path, stamp, name, all_names, reason)
+        is_kept = self.archiving and names and not deleted and not reason
+        archived = bool(is_kept and archive.keep(path, name, all_names))
         self._stamps[path] = stamp
-        self._report_import(str(path), folder.tool, receipt, reading, archived=bool(archived))
-
-    def _report_import(
-        self, path: str, tool: str, receipt: FileReceipt, reading: _Reading, *, archived: bool
-    ) -> None:
-        for reason in dict.fromkeys(reading.excluded.values()):
-            self.report(Event("excluded", path, tool, reason=reason))
-        if reading.deleted:
-            reason = "deleted from the library; `recollect import` imports it again"
-            self.report(Event("deleted", path, tool, reason=reason))
+        for reason in dict.fromkeys(excluded.values()):
+            report("excluded", reason)
+        if deleted:
+            report("deleted", "deleted from the library; `recollect import` imports it again")
         new, messages = receipt.conversations, receipt.messages
         for reason in (*new.failed, *messages.failed):
-            self.report(Event("failed", path, tool, reason=reason))
+            report("failed", reason)
         if new.new or new.changed:
             counts = (new.new, messages.new, messages.changed)
-            self.report(Event("taken", path, tool, *counts, archived))
-
-
-class _Reading:
-    """Decides which conversations of a file are imported, and records the decisions."""
-
-    def __init__(self, library: Library, exclusion: Exclusion) -> None:
-        self._library = library
-        self._exclude = library.admission(exclusion)
-        self.names: list[Name] = []
-        self.deleted: list[Name] = []
-        self.excluded: dict[Name, str] = {}
-
-    def admit(self, document: Document) -> Document | Problem:
-        name = (document.source, document.source_id)
-        decision = self._exclude(document)
-        if isinstance(decision, Problem):
-            self.excluded[name] = decision.reason
-            return decision
-        if self._library.archive.deleted([name]):
-            if self._library.find_id(*name) is None:
-                self.deleted.append(name)
-                return Problem("deleted from the library", document.title, unit="conversations")
-            self._library.archive.undelete([name])  # it was imported or restored since
-        self.names.append(name)
-        return decision
+            self.report(Event("taken", str(path), folder.tool, *counts, archived))
 
 
 def import_transcript(library: Library, path: Path) -> list[Event]:
