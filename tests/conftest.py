@@ -25,7 +25,7 @@ from hypothesis.internal.conjecture import providers
 
 import recollect
 from recollect.cli import doctor
-from recollect.importers.sandbox.files import Request
+from recollect.importers.sandbox.parsing import Request
 from recollect.settings import SETTINGS
 from recollect.store.sqlite import store as sqlite_store
 from recollect.store.sqlite.connection import Connection, connect

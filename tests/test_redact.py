@@ -21,10 +21,10 @@ from recollect.importers.items import (
     with_cues,
     with_text,
 )
-from recollect.redact.documents import redact_document
 from recollect.redact.redactor import (
     all_rules,
     compile_re2,
+    redact_document,
     redact_parts,
     redact_text,
     redact_value,

@@ -31,7 +31,7 @@ from recollect.cli.indexing import index_after_import
 from recollect.cli.terminal import ProgressBar
 from recollect.configuration import expand_path
 from recollect.errors import InvalidInput
-from recollect.importers.sandbox.files import Request, prepare
+from recollect.importers.sandbox.parsing import Request, prepare
 from recollect.model.kinds import KIND_TABLE
 from recollect.model.receipts import Counts, FileReceipt, Receipt
 

@@ -94,7 +94,7 @@ class Library(LibraryReader):
         Imports with the same `job` share one receipt: once it is finished, they return it.
         Raises UnknownFormat if nothing at a path can be read, ImportStopped, and ImportUndone.
         """
-        from recollect.importers.sandbox.files import Request, open_files
+        from recollect.importers.sandbox.parsing import Request, open_files
         from recollect.transfer.importing import finished_import, import_files, mark_running
 
         receipt = finished_import(self._store, job)
@@ -133,7 +133,7 @@ class Library(LibraryReader):
         The process that parses it may read `folders`, and is reused for other files in them.
         Returns None if the file has no format of these sources.
         """
-        from recollect.importers.sandbox.files import Request, open_files
+        from recollect.importers.sandbox.parsing import Request, open_files
         from recollect.transfer.importing import import_file
 
         request = Request((path,), sources=tuple(sources))

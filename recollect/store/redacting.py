@@ -10,8 +10,7 @@ from datetime import datetime
 from recollect.model.documents import Document, Passage
 from recollect.model.receipts import Receipt
 from recollect.model.undo import Change, Edit
-from recollect.redact.documents import redact_document, redact_passage
-from recollect.redact.redactor import redact_text, redact_value
+from recollect.redact.redactor import redact_document, redact_passage, redact_text, redact_value
 from recollect.store.values import Appended, SaveResult
 from recollect.store.views import StoreView
 

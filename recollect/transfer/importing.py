@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from recollect.errors import InvalidInput
-from recollect.importers.sandbox.files import FileEnd, Files
+from recollect.importers.sandbox.parsing import FileEnd, Files
 from recollect.model.documents import Document
 from recollect.model.kinds import CONVERSATION
 from recollect.model.receipts import Counts, FileReceipt, Problem, Receipt

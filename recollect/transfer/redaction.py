@@ -14,8 +14,7 @@ from recollect.model.documents import Document
 from recollect.model.kinds import KINDS
 from recollect.model.search import Filter
 from recollect.progress import Progress
-from recollect.redact.documents import redact_document
-from recollect.redact.redactor import SecretCounts, redact_value
+from recollect.redact.redactor import SecretCounts, redact_document, redact_value
 from recollect.store.base import Store
 
 

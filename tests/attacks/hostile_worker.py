@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from recollect import Document, Passage
 from recollect.importers import registry
 from recollect.importers.entries import Entry
-from recollect.importers.sandbox import worker
+from recollect.importers.sandbox import parser
 from recollect.model.receipts import Problem
 from recollect.model.sources import NOTES
 
@@ -120,4 +120,4 @@ registry.FORMATS = (
 )
 
 if __name__ == "__main__":
-    worker.main()
+    parser.main()

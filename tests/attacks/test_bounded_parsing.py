@@ -15,9 +15,9 @@ import pytest
 import recollect
 from recollect import Document, Passage, Receipt
 from recollect.errors import ImportStopped
-from recollect.importers.sandbox import encoding, files, process
-from recollect.importers.sandbox.encoding import Bounds
+from recollect.importers.sandbox import parsing, process, protocol
 from recollect.importers.sandbox.process import ParsingProcess
+from recollect.importers.sandbox.protocol import Bounds
 from recollect.transfer.importing import import_files
 
 HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def hostile_format(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small bounds, and a format that does what a file says."""
     monkeypatch.setattr(process, "MODULE", "hostile_worker")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
-    monkeypatch.setattr(files, "Bounds", lambda: SMALL)
+    monkeypatch.setattr(parsing, "Bounds", lambda: SMALL)
     process.POOL.close()  # other tests use the real formats
     yield
     process.POOL.close()
@@ -105,8 +105,8 @@ def test_a_parser_reads_only_the_folder_of_the_import(
 ) -> None:
     secret = write(tmp_path / "secret.txt", "secret", 1)
     write(folder / "m.hostile", f"read {secret}", 2)
-    request = files.Request((folder,))
-    with files.open_files(request, [folder]) as session:
+    request = parsing.Request((folder,))
+    with parsing.open_files(request, [folder]) as session:
         receipt = import_files(library._store, "", session)
     assert failures(receipt) == {
         "m.hostile": [f"[Errno 13] Permission denied: '{secret}'"],
@@ -128,7 +128,7 @@ def test_a_file_that_hangs_while_its_format_is_detected_is_left_out(
 def test_a_parser_that_waits_forever_is_killed(library: recollect.Library, folder: Path) -> None:
     write(folder / "m.hostile", "sleep", 2)
     bounds = replace(SMALL, cpu_seconds=0.02)
-    with files.open_files(files.Request((folder,)), bounds=bounds) as session:
+    with parsing.open_files(parsing.Request((folder,)), bounds=bounds) as session:
         items = [item for _, item in session.read(session.files)]
     (problem,) = (item for item in items if isinstance(item, recollect.model.receipts.Problem))
     assert problem.reason == "cannot be read to its end: it takes more than 1 s"
@@ -137,7 +137,7 @@ def test_a_parser_that_waits_forever_is_killed(library: recollect.Library, folde
 def test_an_import_gives_up_when_too_many_files_exceed_their_limits(
     library: recollect.Library, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "Bounds", lambda: replace(SMALL, failure_seconds=0))
+    monkeypatch.setattr(parsing, "Bounds", lambda: replace(SMALL, failure_seconds=0))
     write(folder / "m.hostile", "crash", 2)
     receipt = library.import_path(folder)
     reason = "not read: too many other files of this import exceeded their limits"
@@ -151,7 +151,7 @@ def test_an_import_gives_up_when_too_many_files_exceed_their_limits(
 def test_a_stopped_import_ends_at_once_and_is_listed_as_interrupted(
     library: recollect.Library, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "Bounds", lambda: replace(SMALL, cpu_seconds=600))
+    monkeypatch.setattr(parsing, "Bounds", lambda: replace(SMALL, cpu_seconds=600))
     write(folder / "m.hostile", "loop", 2)
     stop = threading.Event()
 
@@ -177,9 +177,9 @@ def test_documents_arrive_as_they_were_sent() -> None:
     plain = Document("notes", "n", "Title", passages=(passage._replace(content="x", metadata={}),))
     exact = replace(plain, passages=(passage,), metadata={"name": "\udc80"})
     for document in (plain, exact):
-        data = encoding.document_frame(document)
-        size = encoding.HEADER.size
-        assert encoding.decode_document(data[:1], data[size:]) == document
+        data = protocol.document_frame(document)
+        size = protocol.HEADER.size
+        assert protocol.decode_document(data[:1], data[size:]) == document
 
 
 @pytest.mark.parametrize(
@@ -196,12 +196,12 @@ def test_documents_arrive_as_they_were_sent() -> None:
     ],
 )
 def test_a_document_of_the_wrong_shape_is_rejected(change: dict[int, object]) -> None:
-    data = encoding.document_frame(Document("notes", "n"))[encoding.HEADER.size :]
+    data = protocol.document_frame(Document("notes", "n"))[protocol.HEADER.size :]
     fields = json.loads(data)
     for index, value in change.items():
         fields[index] = value
-    with pytest.raises(encoding.MalformedReply):
-        encoding.decode_document(encoding.DOCUMENT, json.dumps(fields).encode())
+    with pytest.raises(protocol.MalformedReply):
+        protocol.decode_document(protocol.DOCUMENT, json.dumps(fields).encode())
 
 
 # -- the process ---

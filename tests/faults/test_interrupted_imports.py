@@ -19,8 +19,8 @@ import httpx
 import pytest
 
 from recollect.errors import StoreUnavailable
-from recollect.importers.sandbox import files, process
-from recollect.importers.sandbox.encoding import Bounds
+from recollect.importers.sandbox import parsing, process
+from recollect.importers.sandbox.protocol import Bounds
 from recollect.jobs.handlers import ImportHandler
 from recollect.jobs.runner import Runner
 from recollect.serve.http.import_jobs import DONE, QUEUED, RUNNING
@@ -39,7 +39,7 @@ def hostile_format(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "MODULE", "hostile_worker")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([ATTACKS, os.environ.get("PYTHONPATH", "")]))
     bounds = replace(Bounds(), cpu_seconds=600)
-    monkeypatch.setattr(files, "Bounds", lambda: bounds)
+    monkeypatch.setattr(parsing, "Bounds", lambda: bounds)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from recollect.importers.documents.extract import (
     split_keywords,
 )
 from recollect.importers.entries import Entry, Unreadable
-from recollect.importers.sandbox.encoding import Bounds
+from recollect.importers.sandbox.protocol import Bounds
 from recollect.settings import LIMITS
 
 if TYPE_CHECKING:

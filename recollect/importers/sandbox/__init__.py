@@ -4,10 +4,10 @@ A file to import may be malicious: a few hundred bytes can keep a parser busy fo
 memory, or exploit a defect in a library. So files are never parsed in the process that has the
 library open.
 
-    files.py        what the rest of Recollect calls: find files and read them
+    parsing.py      what the rest of Recollect calls: find files and read them
     process.py      starts the process, watches it, and kills it
-    worker.py       runs in the process: calls the importers
-    encoding.py     what the two send each other, and what a file may cost
+    parser.py       runs in the process: calls the importers
+    protocol.py     what the two send each other, and what a file may cost
     confinement.py  what the process gives up before it reads the first file
 
 The parent never trusts what the process sends: it is JSON, its types are checked, and its size is

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import RecollectError
-from recollect.importers.sandbox import encoding
-from recollect.importers.sandbox.encoding import Bounds
+from recollect.importers.sandbox import protocol
+from recollect.importers.sandbox.protocol import Bounds
 
-MODULE = "recollect.importers.sandbox.worker"
+MODULE = "recollect.importers.sandbox.parser"
 _INHERITED = tuple("LANG LC_ALL LC_CTYPE TZ SYSTEMROOT LD_LIBRARY_PATH PATH PYTHONUTF8".split())
 """The variables that the process gets. Others may contain secrets."""
 _WATCH_SECONDS = 0.1
@@ -66,7 +66,7 @@ class ParsingProcess:
                 f"The process that reads files cannot start ({error}). "
                 f"Try: {sys.executable} -m {MODULE}"
             ) from error
-        if kind != encoding.READY:
+        if kind != protocol.READY:
             raise self.reject("unexpected reply")
         self._is_ready = True
         active: list[str] = json.loads(payload)
@@ -79,8 +79,8 @@ class ParsingProcess:
 
     def receive(self) -> tuple[bytes, bytes]:
         """The kind and the payload of the next frame. Raises ProcessDied."""
-        header = self._read(encoding.HEADER.size)
-        kind, length = encoding.HEADER.unpack(header)
+        header = self._read(protocol.HEADER.size)
+        kind, length = protocol.HEADER.unpack(header)
         self._output += length
         limit = self.bounds.output_for(self._size)
         if length > _LARGEST_FRAME or self._output > limit:

@@ -17,8 +17,8 @@ from typing import Any
 from markupsafe import Markup
 
 from recollect.errors import InvalidInput, RecollectError
-from recollect.importers.sandbox.encoding import Bounds
 from recollect.importers.sandbox.process import POOL, ProcessDied
+from recollect.importers.sandbox.protocol import Bounds
 from recollect.language.queries.query import parse_query
 from recollect.language.symbols import symbol_name, without_terminal_codes
 from recollect.language.text import storable, tokens

@@ -9,9 +9,9 @@ import sys
 import time
 from typing import Any
 
-from recollect.importers.sandbox import encoding
+from recollect.importers.sandbox import protocol
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
-from recollect.importers.sandbox.encoding import Bounds
+from recollect.importers.sandbox.protocol import Bounds
 from recollect.serve.console.markup.diffs import changed_lines, edit_diffs
 from recollect.serve.console.markup.formulas import Allowance
 from recollect.serve.console.markup.markdown import markdown, note
@@ -40,7 +40,7 @@ def main() -> None:
         if request["do"] == "confine":
             bounds = Bounds(**request["bounds"])
             memory.limit_growth(bounds.largest_memory, for_good=True)
-            reply = encoding.json_frame(encoding.READY, confine([]))
+            reply = protocol.json_frame(protocol.READY, confine([]))
         else:
             start = time.process_time()
             limit_cpu(bounds.cpu_seconds)
@@ -51,7 +51,7 @@ def main() -> None:
                 result = None
             limit_cpu(0)
             seconds = time.process_time() - start
-            reply = encoding.json_frame(encoding.DATA, [result, seconds])
+            reply = protocol.json_frame(protocol.DATA, [result, seconds])
         view = memoryview(reply)
         while view:
             view = view[os.write(replies, view) :]

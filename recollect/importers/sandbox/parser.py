@@ -20,9 +20,9 @@ from recollect.errors import RecollectError, UnknownFormat
 from recollect.importers.entries import Entry
 from recollect.importers.records import failure, reason_of
 from recollect.importers.registry import Format, find, find_conversations
-from recollect.importers.sandbox import encoding
+from recollect.importers.sandbox import protocol
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
-from recollect.importers.sandbox.encoding import Bounds
+from recollect.importers.sandbox.protocol import Bounds
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
@@ -51,7 +51,7 @@ class Worker:
                     self._bounds = Bounds(**request["bounds"])
                     self._memory.limit_growth(self._bounds.largest_memory, for_good=True)
                     active = confine([Path(path) for path in request["readable"]])
-                    self._send(encoding.json_frame(encoding.READY, active))
+                    self._send(protocol.json_frame(protocol.READY, active))
                 case "find":
                     self._find(request)
                 case "read":
@@ -68,22 +68,22 @@ class Worker:
         try:
             for item in self._discover(request):
                 if isinstance(item, Problem):
-                    self._send(encoding.problem_frame(item))
+                    self._send(protocol.problem_frame(item))
                 else:
                     entry, format_ = item
                     self._files.append(item)
                     record = [entry.name, entry.place, entry.size, format_.SOURCE.name]
-                    self._send(encoding.json_frame(encoding.FILE, record))
+                    self._send(protocol.json_frame(protocol.FILE, record))
         except Exception as error:  # a parser may raise anything for a hostile file
             failure: list[Any] = ["RecollectError", [f"The files cannot be examined: {error!r}"]]
             if isinstance(error, RecollectError):
                 failure = [type(error).__name__, [str(error)]]
             elif isinstance(error, OSError):
                 failure = ["OSError", [error.errno, error.strerror, str(error.filename or "")]]
-            self._send(encoding.json_frame(encoding.FAILURE, failure))
+            self._send(protocol.json_frame(protocol.FAILURE, failure))
         finally:
             limit_cpu(0)
-        self._send(encoding.frame(encoding.END))
+        self._send(protocol.frame(protocol.END))
 
     def _discover(self, request: dict[str, Any]) -> Iterator[tuple[Entry, Format] | Problem]:
         """What can be imported. A path without a known format does not affect the others."""
@@ -111,7 +111,7 @@ class Worker:
         """Tell the parent what is examined next, and begin to measure its cost."""
         if place in self._avoid:
             return False
-        self._send(encoding.json_frame(encoding.LOOK, [name, place, size]))
+        self._send(protocol.json_frame(protocol.LOOK, [name, place, size]))
         self._flush()
         self._limit(size)
         return True
@@ -125,33 +125,33 @@ class Worker:
     def _read_all(self, numbers: Sequence[int]) -> None:
         for number in numbers:
             entry, format_ = self._files[number]
-            self._send(encoding.json_frame(encoding.BEGIN, number))
+            self._send(protocol.json_frame(protocol.BEGIN, number))
             self._flush()
             self._limit(entry.size)
             self._read(entry, format_)
             limit_cpu(0)
-            self._send(encoding.frame(encoding.END))
+            self._send(protocol.frame(protocol.END))
             self._flush()
 
     def _read(self, entry: Entry, format_: Format) -> None:
         try:
             for item in format_.read(entry.with_progress(self._report_progress)):
                 if isinstance(item, Document):
-                    self._send(encoding.document_frame(item))
+                    self._send(protocol.document_frame(item))
                 else:
-                    self._send(encoding.problem_frame(item))
+                    self._send(protocol.problem_frame(item))
                 self._flush()
         except Exception as error:  # a malicious file can make a library raise anything
             reason = reason_of(error)
             if isinstance(error, MemoryError):
                 size = self._bounds.memory_for(entry.size) // 1_000_000
                 reason = f"cannot be read: it needs more than {size:,} MB of memory"
-            self._send(encoding.problem_frame(failure(reason, entry.name)))
+            self._send(protocol.problem_frame(failure(reason, entry.name)))
 
     def _report_progress(self, count: int) -> None:
         self._unreported += count
         if self._unreported >= _PROGRESS_BYTES:
-            self._send(encoding.json_frame(encoding.PROGRESS, self._unreported))
+            self._send(protocol.json_frame(protocol.PROGRESS, self._unreported))
             self._flush()
             self._unreported = 0
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from recollect import errors
 from recollect.errors import ImportStopped, RecollectError
 from recollect.importers.records import failure
-from recollect.importers.sandbox import encoding
-from recollect.importers.sandbox.encoding import Bounds
+from recollect.importers.sandbox import protocol
 from recollect.importers.sandbox.process import POOL, ParsingProcess, ProcessDied
+from recollect.importers.sandbox.protocol import Bounds
 from recollect.model.documents import Document
 from recollect.model.receipts import Problem
 
@@ -163,21 +163,21 @@ class Files:
         with process.watch(self.stop), checked(process):
             while True:
                 kind, payload = process.receive()
-                if kind in (encoding.LOOK, encoding.FILE):
+                if kind in (protocol.LOOK, protocol.FILE):
                     name, place, size, *source = json.loads(payload)
-                    encoding.require(type(size) is int and size >= 0)
-                    encoding.require(all(type(text) is str for text in (name, place, *source)))
-                    if kind == encoding.FILE:
+                    protocol.require(type(size) is int and size >= 0)
+                    protocol.require(all(type(text) is str for text in (name, place, *source)))
+                    if kind == protocol.FILE:
                         self.files.append(File(name, place, size, *source))
                     else:
                         self._look = (name, place, time.monotonic())
                         process.expect(size)
-                elif kind == encoding.PROBLEM:
-                    self.problems.append(encoding.decode_problem(payload))
-                elif kind == encoding.FAILURE:
+                elif kind == protocol.PROBLEM:
+                    self.problems.append(protocol.decode_problem(payload))
+                elif kind == protocol.FAILURE:
                     self._raise(*json.loads(payload))
                 else:
-                    encoding.require(kind == encoding.END)
+                    protocol.require(kind == protocol.END)
                     return
 
     def _raise(self, name: str, arguments: list[Any]) -> None:
@@ -232,18 +232,18 @@ class Files:
         with process.watch(self.stop), checked(process):
             for file, number in zip(pending, numbers, strict=True):
                 kind, payload = process.receive()
-                encoding.require(kind == encoding.BEGIN and int(payload) == number)
+                protocol.require(kind == protocol.BEGIN and int(payload) == number)
                 process.expect(file.size)
-                while kind != encoding.END:
+                while kind != protocol.END:
                     kind, payload = process.receive()
-                    if kind in (encoding.DOCUMENT, encoding.EXACT_DOCUMENT):
-                        yield file, encoding.decode_document(kind, payload)
-                    elif kind == encoding.PROGRESS:
+                    if kind in (protocol.DOCUMENT, protocol.EXACT_DOCUMENT):
+                        yield file, protocol.decode_document(kind, payload)
+                    elif kind == protocol.PROGRESS:
                         yield file, int(payload)
-                    elif kind == encoding.PROBLEM:
-                        yield file, encoding.decode_problem(payload)
+                    elif kind == protocol.PROBLEM:
+                        yield file, protocol.decode_problem(payload)
                     else:
-                        encoding.require(kind == encoding.END)
+                        protocol.require(kind == protocol.END)
                 yield file, FileEnd()
 
     def _find_again(self, pending: list[File]) -> Iterator[tuple[File, Item]]:
