@@ -33,6 +33,7 @@ class Labelled(Protocol):
     def metadata(self) -> Mapping[str, Any]: ...
 
 
+_MARKING_NAMES = ("humanonly", "visibility", "audience")
 _PEOPLE = ("human", "humans", "humanonly", "humansonly")
 # Any other value of `human_only` hides the message: to show it by mistake would be worse.
 _FALSE = ("", "0", "0.0", "false", "no", "off", "none", "null", "[]", "{}")
@@ -45,7 +46,8 @@ def is_human_only(message: Labelled) -> bool:
 
 def has_human_only_values(visibility: str, metadata: Mapping[str, Any]) -> bool:
     """Whether a message with this visibility and metadata is human-only."""
-    return names_people(visibility) or is_marked_human_only(metadata)
+    is_for_people = visibility not in (ALL, "hidden") and names_people(visibility)
+    return is_for_people or is_marked_human_only(metadata)
 
 
 def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
@@ -54,11 +56,12 @@ def is_marked_human_only(metadata: Mapping[str, Any]) -> bool:
     Names and values count in any letter case, with `_`, `-`, a space or nothing between words:
     `human_only: true`, `Human-Only: "yes"`, `visibility: "human_only"`, `audience: ["human"]`.
     """
-    for name, value in metadata.items():
-        normal_name = normalize(name)
-        if normal_name == "humanonly" and normalize(str(value)) not in _FALSE:
-            return True
-        if normal_name in ("visibility", "audience") and names_people(value):
+    for name in [name for name in metadata if normalize(name) in _MARKING_NAMES]:
+        if normalize(name) != "humanonly":
+            is_marked = names_people(metadata[name])
+        else:
+            is_marked = normalize(str(metadata[name])) not in _FALSE
+        if is_marked:
             return True
     return False
 
