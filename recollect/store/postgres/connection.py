@@ -22,9 +22,8 @@ from recollect.store.postgres.filters import (
 from recollect.store.postgres.functions import TOKENS
 from recollect.store.postgres.pool import Session
 from recollect.store.postgres.schema import Server
-from recollect.store.sql.candidates import HUMAN_ONLY_COLUMNS, is_human_only_row
 from recollect.store.sql.database import get_marker, set_marker
-from recollect.store.sql.encoding import PASSAGE_COLUMNS
+from recollect.store.sql.encoding import HUMAN_ONLY_COLUMNS, PASSAGE_COLUMNS, is_human_only_row
 from recollect.store.sql.passages import COLUMNS
 
 if TYPE_CHECKING:

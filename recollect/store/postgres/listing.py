@@ -27,7 +27,7 @@ from recollect.store.postgres.words import (
     words_containing,
     words_with_fragment,
 )
-from recollect.store.sql.candidates import COLUMNS, decode_candidates
+from recollect.store.sql.encoding import CANDIDATE_COLUMNS, decode_candidates
 from recollect.store.sql.selection import few_documents, literal_text, resolve_filter
 from recollect.store.values import Candidate, CandidatePage
 
@@ -50,11 +50,11 @@ _NEWEST_FIRST = "p.created_at desc nulls last, p.key desc"
 # thirty passages, so they are prepared.
 _DOCUMENT = f"""cross join lateral (select * from document d
     where d.owner = {OWNER} and d.key = p.document offset 0) d"""
-_BY_KEY = f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+_BY_KEY = f"""select {CANDIDATE_COLUMNS} from unnest(?::bigint[]) k(key)
   cross join lateral (select * from passage p
     where p.owner = {OWNER} and p.key = k.key offset 0) p
   {_DOCUMENT}"""
-_PREVIOUS = f"""select {COLUMNS} from unnest(?::bigint[]) k(key)
+_PREVIOUS = f"""select {CANDIDATE_COLUMNS} from unnest(?::bigint[]) k(key)
   cross join lateral (select a.document, a.position from passage a
     where a.owner = {OWNER} and a.key = k.key offset 0) a
   cross join lateral (select * from passage p
@@ -123,7 +123,7 @@ def newest_page(
     db: Connection, source: str, parameters: tuple[Any, ...], limit: int, offset: int
 ) -> list[Candidate]:
     rows = db.rows(
-        f"select {COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
+        f"select {CANDIDATE_COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
     return decode_candidates(rows)
@@ -140,7 +140,7 @@ def newest_by_document(
           select p.key, row_number() over (partition by p.document order by {_NEWEST_FIRST})
             as place
           from {source})
-        select {COLUMNS}
+        select {CANDIDATE_COLUMNS}
         from n {db.by_key("passage", "p", "n.key")} {db.by_key("document", "d", "p.document")}
         where n.place = 1 order by {_NEWEST_FIRST} limit ? offset ?""",
         (*parameters, limit, offset),
@@ -184,7 +184,7 @@ def find_substring(
         return newest_by_document(db, source, parameters, limit, offset)
     total: int = db.get(f"select count(*) from {source}", parameters)
     rows = db.rows(
-        f"select {COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
+        f"select {CANDIDATE_COLUMNS} from {source} order by {_NEWEST_FIRST} limit ? offset ?",
         (*parameters, limit, offset),
     )
     return CandidatePage(decode_candidates(rows), total)
@@ -212,7 +212,7 @@ def recent(
         return scan_recent(db, text, documents, filter, limit, by_words)
     where, values = candidate_conditions(filter)
     rows = db.rows(
-        f"""select {COLUMNS} from (
+        f"""select {CANDIDATE_COLUMNS} from (
           select unnest(?::bigint[]) as key union select p.key from passage p
           where p.owner = ?::integer and p.document = any(?::bigint[])) k
         {db.by_key("passage", "p", "k.key")} {db.by_key("document", "d", "p.document")}
@@ -233,7 +233,7 @@ def scan_recent(
         match_values = [all_words_query(text), *words]
     where, values = scan_conditions(db, filter)
     rows = db.rows(
-        f"""select {COLUMNS} from {passages_and_words(db)}
+        f"""select {CANDIDATE_COLUMNS} from {passages_and_words(db)}
         where p.owner = ?::integer and ({is_match} or p.document = any(?::bigint[])) and {where}
         order by {_NEWEST_FIRST} limit ?""",
         (db.owner, *match_values, documents, *values, limit),

@@ -19,10 +19,12 @@ import orjson
 
 from recollect.errors import InvalidInput
 from recollect.language.text import fold, from_micros, identifier, micros, storable
+from recollect.model.audience import has_human_only_values
 from recollect.model.documents import Document, Json, Passage
 from recollect.model.kinds import MEDIA, NOTE
 from recollect.settings import LIMITS
 from recollect.store.sql.database import Database
+from recollect.store.values import Candidate
 
 PASSAGE_TEXTS = ("id", "role", "type", "author", "model", "tool", "parent", "visibility", "content")
 PASSAGE_COLUMNS = (
@@ -277,6 +279,61 @@ def heading(row: Mapping[str, Any]) -> str | None:
         tags = []
     keywords = ", ".join(storable(tag) for tag in tags if isinstance(tag, str))
     return "\n".join(filter(None, (row["title"], keywords)))
+
+
+# -- candidates: passages `p` with their documents `d` ---
+
+CANDIDATE_COLUMNS = """p.key, p.id, d.id, d.title, p.role, p.author, p.type, p.created_at,
+  d.source, d.kind, d.project, p.position, p.canonical, d.passages, p.content,
+  p.visibility, d.heading"""
+_CREATED_AT = Candidate._fields.index("created_at")
+_CANONICAL = Candidate._fields.index("canonical")
+
+
+def decode_candidates(rows: Iterable[Sequence[Any]]) -> list[Candidate]:
+    return decode_columns(list(zip(*rows, strict=True)))
+
+
+def decode_columns(columns: list[Iterable[Any]]) -> list[Candidate]:
+    """Candidates from the columns of their rows. This is twice as fast as row by row."""
+    if not columns:
+        return []
+    columns[_CREATED_AT] = map(from_micros, columns[_CREATED_AT])
+    columns[_CANONICAL] = map(bool, columns[_CANONICAL])
+    return list(map(Candidate._make, zip(*columns, strict=True)))
+
+
+# -- which of them are human-only (see `model/audience.py`) ---
+
+HUMAN_ONLY_COLUMNS = ("visibility", "metadata", "original")
+"""The columns that decide."""
+# Nearly all messages have these, and are not human-only because of them.
+_USUAL_VISIBILITIES = ("all", "hidden")
+
+
+def is_human_only_row(visibility: str, metadata: str | None, original: str | None) -> bool:
+    """Whether the passage with these HUMAN_ONLY_COLUMNS is human-only.
+
+    This runs for every message of an import, so it is written for speed.
+    """
+    if not metadata and visibility in _USUAL_VISIBILITIES:
+        return False
+    if original:
+        visibility = original_texts(original, PASSAGE_TEXTS).get("visibility", visibility)
+    return has_human_only_values(visibility, parse(metadata))
+
+
+def parse(metadata: str | None) -> dict[str, Any]:
+    try:
+        parsed: dict[str, Any] = orjson.loads(metadata or "{}")
+    except orjson.JSONDecodeError:  # lone surrogates or huge numbers
+        return load(metadata)
+    return parsed
+
+
+def human_only_keys(rows: Iterable[tuple[Any, ...]]) -> list[int]:
+    """The keys of the human-only passages. Each row has a key and HUMAN_ONLY_COLUMNS."""
+    return [key for key, *columns in rows if is_human_only_row(*columns)]
 
 
 # -- tags: `tags` has the folded names for filters, `tag_names` as they are written ---

@@ -20,8 +20,7 @@ import apsw
 from recollect.language.text import comparable, fold, tokens
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
-from recollect.store.sql.candidates import HUMAN_ONLY_COLUMNS, human_only_keys
-from recollect.store.sql.encoding import index_columns
+from recollect.store.sql.encoding import HUMAN_ONLY_COLUMNS, human_only_keys, index_columns
 from recollect.store.sql.passages import COLUMNS
 from recollect.store.sqlite.compression import (
     STORED_COLUMNS,

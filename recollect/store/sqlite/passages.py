@@ -14,7 +14,7 @@ from recollect.language.words import related_words, stem
 from recollect.model.search import Filter
 from recollect.settings import LIMITS
 from recollect.store.sql import spaces as space_sql
-from recollect.store.sql.candidates import COLUMNS, decode_columns
+from recollect.store.sql.encoding import CANDIDATE_COLUMNS, decode_columns
 from recollect.store.sql.lookup import passage_keys as passage_keys
 from recollect.store.sql.matches import newest_of_documents
 from recollect.store.sql.selection import few_documents, literal_text, resolve_filter
@@ -36,7 +36,7 @@ from recollect.store.values import Candidate, CandidatePage, Space, Unembedded
 
 _ALL = Filter(hidden=True)
 # The text and the id as they are stored: to decompress them here is faster than in SQL.
-_COLUMNS = COLUMNS.replace("p.content", "p.body").replace("p.id", "p.packed_id")
+_COLUMNS = CANDIDATE_COLUMNS.replace("p.content", "p.body").replace("p.id", "p.packed_id")
 _ID = Candidate._fields.index("id")
 _CONTENT = Candidate._fields.index("content")
 # Passages without a date come last.
