@@ -266,7 +266,7 @@ create table undo (
 ) partition by hash (owner);
 create index undo_document on undo (owner, document);
 
--- Hashes of what was forgotten (store/sql/forgetting.py).
+-- Hashes of what was forgotten (store/sql/tombstones.py).
 create table forgotten (
   owner integer not null default current_setting('recollect.owner')::integer,
   high bigint not null,

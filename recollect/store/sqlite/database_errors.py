@@ -68,13 +68,11 @@ def translate_os_error(error: OSError) -> RecollectError:
 
 def translate_flush_error(error: OSError) -> RecollectError:
     """The error of a disk that could not store what was committed."""
-    message = (
+    kind = StorageFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else RecollectError
+    return kind(
         f"The disk could not store the last changes ({error}). They may be lost in a power cut, or "
         "if the disk fails. Check it, and try again."
     )
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageFull(message)
-    return RecollectError(message)
 
 
 def is_disk_full(path: Path) -> bool:

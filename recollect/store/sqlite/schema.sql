@@ -261,7 +261,7 @@ create table undo (
 );
 create index undo_document on undo (document);
 
--- Hashes of what was forgotten (store/sql/forgetting.py).
+-- Hashes of what was forgotten (store/sql/tombstones.py).
 create table forgotten (
   high integer not null,
   low integer not null,
