@@ -65,12 +65,14 @@ Connection = TypeVar("Connection", bound=Database)
 _COUNTING_SECONDS = 3 * LIMITS.search_seconds
 
 
-def reading(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+def reading(
+    function: Callable[Concatenate[Any, P], T], run: str = "_read"
+) -> Callable[Concatenate[Any, P], T]:
     """A method that calls a function with a connection in a transaction that reads."""
 
     @wraps(function)
     def method(store: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
-        result: T = store._read(lambda db: function(db, *arguments, **options))
+        result: T = getattr(store, run)(lambda db: function(db, *arguments, **options))
         return result
 
     return method
@@ -78,24 +80,12 @@ def reading(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
 
 def searching(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
     """The same for a method with the time limit of a search."""
-
-    @wraps(function)
-    def method(store: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
-        result: T = store._search(lambda db: function(db, *arguments, **options))
-        return result
-
-    return method
+    return reading(function, "_search")
 
 
 def writing(function: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
     """The same for a transaction that writes, but does not change the text index."""
-
-    @wraps(function)
-    def method(store: Any, /, *arguments: P.args, **options: P.kwargs) -> T:
-        result: T = store._write(lambda db: function(db, *arguments, **options))
-        return result
-
-    return method
+    return reading(function, "_write")
 
 
 TEXT_QUERIES = ("variants", "words_containing", "known_words")
@@ -141,10 +131,6 @@ class SqlStore(Store, Generic[Connection]):
         self.purge()
         return value
 
-    def _purge_if(self, was_deleted: bool) -> None:
-        if was_deleted:
-            self.purge()
-
     # -- what an engine may add ---
 
     def _request_purge(self, db: Connection) -> None:
@@ -185,7 +171,8 @@ class SqlStore(Store, Generic[Connection]):
             return results
 
         results = self._write_text(work)
-        self._purge_if(has_removed_text(results))
+        if has_removed_text(results):
+            self.purge()
         return results
 
     def rewrite(
@@ -194,23 +181,17 @@ class SqlStore(Store, Generic[Connection]):
         def work(db: Connection, index: TextIndex) -> SaveResult:
             result = saving.rewrite(db, index, document, replacement, version)
             self._drop_document_copies(db, lookup.key_of(db, result.id))
-            self._request_purge(db)
             return result
 
-        result = self._write_text(work)
-        self.purge()
-        return result
+        return self._delete_text(work)
 
     def revise(self, document: str, change: Callable[[Document], Document]) -> int:
         def work(db: Connection, index: TextIndex) -> int:
             count = changes.revise(db, document, change, index)
             self._drop_document_copies(db, lookup.key_of(db, document))
-            self._request_purge(db)
             return count
 
-        count = self._write_text(work)
-        self.purge()
-        return count
+        return self._delete_text(work)
 
     def append(
         self, document: str, passage: Passage, expected_passages: int | None = None
@@ -228,14 +209,7 @@ class SqlStore(Store, Generic[Connection]):
     def delete_undo_states(self, is_unwanted: Callable[[str], bool], dry_run: bool = False) -> int:
         if dry_run:
             return self._read(lambda db: receipt_sql.delete_undo_states(db, is_unwanted, True))
-
-        def work(db: Connection) -> int:
-            self._request_purge(db)
-            return receipt_sql.delete_undo_states(db, is_unwanted)
-
-        count = self._write(work)
-        self.purge()
-        return count
+        return self._delete_text(lambda db, index: receipt_sql.delete_undo_states(db, is_unwanted))
 
     def delete(self, document: str, passage: str | None = None) -> Document:
         def work(db: Connection, index: TextIndex) -> Document:
@@ -310,7 +284,8 @@ class SqlStore(Store, Generic[Connection]):
             return change, has_removed
 
         change, has_removed = self._write_text(work)
-        self._purge_if(has_removed)
+        if has_removed:
+            self.purge()
         return change
 
     def trash(self, document: str, until: datetime) -> Change:
@@ -322,19 +297,10 @@ class SqlStore(Store, Generic[Connection]):
         return self._delete_text(lambda db, index: undo_sql.revert(db, number, index))
 
     def clear_undo_log(self, *, expired: bool = False) -> int:
-        until = None
-        if expired:
-            until = datetime.now(UTC)
+        until = datetime.now(UTC) if expired else None
         if not self._read(lambda db: undo_sql.has_entries(db, until)):
             return 0
-
-        def work(db: Connection) -> int:
-            self._request_purge(db)
-            return undo_sql.clear(db, until)
-
-        count = self._write(work)
-        self.purge()
-        return count
+        return self._delete_text(lambda db, index: undo_sql.clear(db, until))
 
     # -- observations ---
 
@@ -356,7 +322,8 @@ class SqlStore(Store, Generic[Connection]):
                 self._request_purge(db)
             return has_removed
 
-        self._purge_if(self._write_text(work))
+        if self._write_text(work):
+            self.purge()
 
     # -- search by words, substrings and filters ---
 
