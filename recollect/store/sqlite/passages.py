@@ -102,8 +102,22 @@ def unembedded(
 def variants(
     db: Connection, words: Sequence[str], language: Language = ENGLISH
 ) -> list[tuple[str, ...]]:
-    """See Store.variants."""
-    return [(word, *sorted(_related_words(db, word, language) - {word})) for word in words]
+    """See Store.variants. The vocabulary has the English stem of each word."""
+    found = []
+    for word in words:
+        word_stem = stem(word, language)
+        if language is ENGLISH:
+            rows = db.rows(
+                "select term from word where stem = ?1 "
+                "union select term from word where term in (?1, ?2) limit ?3",
+                (word_stem, word, _MAX_VARIANTS),
+            )
+            terms = {term for (term,) in rows}
+        else:
+            terms = terms_of_language(db, word, language)
+        same_stem = sorted(term for term in terms if stem(term, language) == word_stem)
+        found.append((word, *(term for term in same_stem[:_MAX_VARIANTS] if term != word)))
+    return found
 
 
 def known_words(db: Connection, words: Sequence[str]) -> set[str]:
@@ -112,22 +126,6 @@ def known_words(db: Connection, words: Sequence[str]) -> set[str]:
     return {
         term for (term,) in db.rows(f"select term from word where term in ({members})", (value,))
     }
-
-
-def _related_words(db: Connection, word: str, language: Language = ENGLISH) -> set[str]:
-    """The words with the same stem."""
-    key = ("related words", word, language)
-    return db.memoize(key, lambda: find_related_words(db, word, language))
-
-
-def find_related_words(db: Connection, word: str, language: Language = ENGLISH) -> set[str]:
-    if language is ENGLISH:
-        terms = terms_with_stem(db, word)
-    else:
-        terms = terms_of_language(db, word, language)
-    word_stem = stem(word, language)
-    same_stem = sorted(term for term in terms if stem(term, language) == word_stem)
-    return set(same_stem[:_MAX_VARIANTS])
 
 
 def words_containing(db: Connection, parts: Sequence[str]) -> dict[str, list[str]]:
@@ -166,16 +164,6 @@ def _vocabulary(db: Connection) -> str | None:
     if count > _MAX_WORDS_IN_MEMORY:
         return None
     return f"{text or ''}\n"
-
-
-def terms_with_stem(db: Connection, word: str) -> set[str]:
-    """The terms with the same English stem, which the vocabulary has."""
-    rows = db.rows(
-        "select term from word where stem = ?1 "
-        "union select term from word where term in (?1, ?2) limit ?3",
-        (stem(word), word, _MAX_VARIANTS),
-    )
-    return {term for (term,) in rows}
 
 
 def terms_of_language(db: Connection, word: str, language: Language = ENGLISH) -> set[str]:
