@@ -21,7 +21,6 @@ SETTINGS = {
     "shared_buffers": "2GB",
     "max_wal_size": "4GB",
     "max_connections": "200",
-    "maintenance_work_mem": "1GB",  # a graph of vectors is built in memory
 }
 """Settings of a production server; the rest are PostgreSQL's defaults."""
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}

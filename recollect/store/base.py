@@ -64,10 +64,9 @@ class Store:
     ) -> list[SaveResult]:
         """Store new documents and update stored ones, all in one transaction.
 
-        A document is identified by (source, source_id). New passages are added, equal ones stay,
-        and different ones are replaced, unless the stored document is newer or the document is
-        `partial`. Passages of a conversation are never removed. Documents of other kinds are
-        rewritten: afterwards they have exactly the passages of the new version, in its order.
+        A document is identified by (source, source_id). New passages are added, and different ones
+        replaced, unless the stored document is newer or the document is `partial`. Passages of a
+        conversation are never removed. Documents of other kinds have exactly the new passages.
         With `index_ids`, documents can be looked up by the ids of the passages that are added (see
         `documents_containing`). With `skip_forgotten`, what was forgotten is left out. With
         `only_new`, stored documents stay as they are. Raises ImportUndone if the import with this

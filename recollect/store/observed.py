@@ -102,22 +102,17 @@ class ObservationStore(StoreView):
         return [key for key in keys if self._checks[key]]
 
     def _is_match(self, passage: Passage) -> bool:
-        return self._has_concept(passage) and self._has_file(passage)
-
-    def _has_concept(self, passage: Passage) -> bool:
-        if not self._concepts:
-            return True
-        names = [tokens(str(concept)) for concept in passage.metadata.get("concepts") or ()]
-        return any(contains(name, concept) for name in names for concept in self._concepts)
-
-    def _has_file(self, passage: Passage) -> bool:
+        metadata = passage.metadata
+        names = [tokens(str(concept)) for concept in metadata.get("concepts") or ()]
+        has_concept = any(contains(name, concept) for name in names for concept in self._concepts)
         if not self._files:
-            return True
+            return has_concept
         paths = [word.strip(_PUNCTUATION) for word in passage.content.split()]
         for field in ("files_modified", "files_read"):
-            paths += [str(path) for path in passage.metadata.get(field) or ()]
+            paths += [str(path) for path in metadata.get(field) or ()]
         normal_paths = [normalize_path(path) for path in paths]
-        return any(is_file(path) for path in normal_paths for is_file in self._files)
+        has_file = any(is_file(path) for path in normal_paths for is_file in self._files)
+        return has_file and (has_concept or not self._concepts)
 
 
 def contains(name: Sequence[str], concept: Sequence[str]) -> bool:
@@ -160,15 +155,11 @@ def any_word(texts: Iterable[str]) -> Node | None:
     words = tuple(Word(text) for text in texts)
     if not words or not all(has_token(word.text) for word in words):
         return None
-    if len(words) == 1:
-        return words[0]
-    return Or(words)
+    return words[0] if len(words) == 1 else Or(words)
 
 
 def _and(*nodes: Node | None) -> Node | None:
     parts = tuple(node for node in nodes if node is not None)
-    if not parts:
-        return None
-    if len(parts) == 1:
-        return parts[0]
+    if len(parts) < 2:
+        return parts[0] if parts else None
     return And(parts)
