@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.index.chunks import CHARACTERS, WORDS, split_text
+from recollect.index.refresh import CHARACTERS, WORDS, split_text
 from recollect.settings import LIMITS
 
 

@@ -6,19 +6,21 @@ is indexed so far.
 
 from __future__ import annotations
 
+import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 from recollect.errors import IndexingStopped, RecollectError
-from recollect.index.calibration import calibrate, needs_calibration
-from recollect.index.chunks import split_text
 from recollect.language.symbols import without_terminal_codes
 from recollect.models import embeddings
-from recollect.models.stopping import Stop, never_stop
+from recollect.models.stopping import Stop, never_stop, require_running
 from recollect.progress import Progress, ignore_progress
+from recollect.settings import LIMITS
 from recollect.store.base import Store
 from recollect.store.values import Findings, Space, Unembedded
 from recollect.store.values import Progress as StoreProgress
@@ -133,7 +135,7 @@ def _refresh(store: Store, setting: str, progress: Progress, stop: Stop) -> None
                 store.drop_space(other)
     store.refresh(None, stop)
     if not stop() and needs_calibration(store, space):
-        calibrate(store, space, embeddings.load_model(space.name, space.model_state), stop)
+        calibrate(store, space, stop)
 
 
 def embeddable(space: Space, passages: Sequence[Unembedded]) -> list[int]:
@@ -214,3 +216,105 @@ def _texts(passage: Unembedded) -> list[str]:
     if passage.author:
         parts = [f"{passage.author}: {part}" for part in parts]
     return parts
+
+
+# -- parts of a text that one vector can represent ---
+
+WORDS = 120
+_SHORT = 2 * WORDS  # characters; a text of more words is longer
+CHARACTERS = 1_000  # limits scripts without spaces, and very long words
+_WORD = re.compile(r"\s*\S{1,1000}\s*")
+# The first group is where the words begin, the second one is the last word.
+_UP_TO_120_WORDS = re.compile(r"\s*()(\S{1,1000}\s*){1,120}")
+
+
+def split_text(text: str) -> list[str]:
+    """Split a text into at most `embedded_parts` parts of at most 120 words or 1,000 characters."""
+    if len(text) <= _SHORT or (len(text) <= CHARACTERS and len(text.split(None, WORDS)) <= WORDS):
+        return [text]  # the most frequent case
+    return list(islice(parts(text), LIMITS.embedded_parts)) or [""]
+
+
+def parts(text: str) -> Iterator[str]:
+    start, end = 0, end_of_part(text, 0)
+    while end > start:
+        yield text[start:end]
+        start, end = end, end_of_part(text, end)
+
+
+def end_of_part(text: str, start: int) -> int:
+    """The end of the part that begins at `start`; `start` itself if there are no more words."""
+    window = text[start : start + CHARACTERS + 1]
+    first_words = window.split(None, WORDS)
+    if len(first_words) > WORDS:  # the last one is the rest; this is faster than the pattern
+        return start + len(window) - len(first_words[-1])
+    if first_words and len(window) <= CHARACTERS:  # the rest of the text
+        return len(text)
+    words = _UP_TO_120_WORDS.match(text, start, start + CHARACTERS + 1)
+    if words and words.end() <= start + CHARACTERS:
+        return words.end()
+    if words and words.start(2) > words.start(1):  # all but the last word fit
+        return words.start(2)
+    word = _WORD.match(text, start)  # a long word, or much white space around it
+    if word is None:
+        return start
+    return word.end()
+
+
+# -- the noise floor ---
+
+# The noise floor of a vector space: how similar unrelated words are to something in the library.
+# A model gives every word a vector, and in a large library some message is near any vector. Words
+# that the library does not contain show how near that is by chance. A message without any word of
+# the query counts as a hit only if it is nearer than that.
+
+_PROBES = 512  # the floor of 128 differs by .03 from one choice of words to another
+_SMALL_LIBRARY = 1_000  # passages
+_FEW_PROBES = 128  # of a small library, which should be indexed at once
+_PROBES_AT_ONCE = 128  # it can be stopped in between
+_CANDIDATES = 8_192  # a large library contains most of them
+_CANDIDATES_AT_ONCE = 1_024  # a small library contains few of them
+_PERCENTILE = 0.98
+_GROWTH = 1.5  # the floor rises with the size of the library, so it is measured again
+
+
+def needs_calibration(store: Store, space: Space) -> bool:
+    """Whether the noise floor is unknown, or was measured when the library was much smaller."""
+    return space.noise_floor is None or store.size() > _GROWTH * space.calibrated_size
+
+
+def calibrate(store: Store, space: Space, stop: Stop) -> None:
+    """Measure the noise floor of a space and store it. Raises IndexingStopped."""
+    model = embeddings.load_model(space.name, space.model_state)
+    vectors = [vector for vector in model.embed(_probes(store, space), stop) if vector.any()]
+    cosines: list[float] = []
+    for start in range(0, len(vectors), _PROBES_AT_ONCE):
+        require_running(stop)
+        cosines += store.highest_cosines(space, vectors[start : start + _PROBES_AT_ONCE])
+    cosines.sort()
+    floor = cosines[int(_PERCENTILE * (len(cosines) - 1))] if cosines else 0.0
+    store.update_space(space, noise_floor=float(floor), size=store.size())
+
+
+def _probes(store: Store, space: Space) -> list[str]:
+    """Words that the model knows and the library does not contain."""
+    count = _FEW_PROBES if store.size() < _SMALL_LIBRARY else _PROBES
+    probes: list[str] = []
+    candidates = iter(_candidates(space.name))
+    while len(probes) < count and (words := list(islice(candidates, _CANDIDATES_AT_ONCE))):
+        library_words = store.known_words(words)
+        probes += [word for word in words if word not in library_words]
+    return probes[:count]
+
+
+@lru_cache(maxsize=4)
+def _candidates(space: str) -> list[str]:
+    """Words to choose the probes from.
+
+    The same words for every library and every version, because the floor depends on the choice.
+    """
+    # It imports numpy, which `recollect stats` does not need.
+    from recollect.models.static import common_words
+
+    words = common_words()
+    return random.Random(space).sample(words, min(_CANDIDATES, len(words)))  # noqa: S311

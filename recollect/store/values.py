@@ -252,7 +252,7 @@ class Space(NamedTuple):
     ready: bool
     """Whether every passage has been embedded once. From then on only changes are embedded."""
     noise_floor: float | None = None
-    """The cosine that unrelated words rarely reach; see `index.calibration`. None if unknown."""
+    """The cosine that unrelated words rarely reach; see `index.refresh`. None if unknown."""
     calibrated_size: int = 0
     """The number of passages when the noise floor was measured."""
 
