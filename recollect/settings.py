@@ -225,17 +225,10 @@ BACKUP_KEEP = define(
     "for that many days, weeks and months.",
 )
 BACKUP_PASSPHRASE = define(
-    "RECOLLECT_BACKUP_PASSPHRASE",
-    "",
-    str,
-    "The passphrase of encrypted backups.",
-    secret=True,
+    "RECOLLECT_BACKUP_PASSPHRASE", "", str, "The passphrase of encrypted backups.", secret=True
 )
 BACKUP_PASSPHRASE_FILE = define(
-    "RECOLLECT_BACKUP_PASSPHRASE_FILE",
-    "",
-    str,
-    "A file whose first line is that passphrase.",
+    "RECOLLECT_BACKUP_PASSPHRASE_FILE", "", str, "A file whose first line is that passphrase."
 )
 PASSPHRASE = define(
     "RECOLLECT_PASSPHRASE",
@@ -245,10 +238,7 @@ PASSPHRASE = define(
     secret=True,
 )
 PASSPHRASE_FILE = define(
-    "RECOLLECT_PASSPHRASE_FILE",
-    "",
-    str,
-    "A file whose first line is that passphrase.",
+    "RECOLLECT_PASSPHRASE_FILE", "", str, "A file whose first line is that passphrase."
 )
 CONVERSATION_DB = define(
     "CONVERSATION_DB",

@@ -85,27 +85,7 @@ def delete(arguments: argparse.Namespace) -> int | None:
     recollect list --tag garden
     """,
 )
-def tag(arguments: argparse.Namespace) -> int | None:
-    return edit(
-        arguments,
-        [arguments.conversation],
-        lambda library, id_: library.tag(id_, *arguments.tags),
-        f"Tagged {{}} with {safe(', '.join(arguments.tags))}.",
-        f"{{}} has {'this tag' if len(arguments.tags) == 1 else 'these tags'} already.",
-    )
-
-
 @command("untag", _TAGS, "recollect untag 1 garden")
-def untag(arguments: argparse.Namespace) -> int | None:
-    return edit(
-        arguments,
-        [arguments.conversation],
-        lambda library, id_: library.untag(id_, *arguments.tags),
-        f"Removed {safe(', '.join(arguments.tags))} from {{}}.",
-        f"{{}} does not have {'this tag' if len(arguments.tags) == 1 else 'these tags'}.",
-    )
-
-
 @command(
     "rename",
     f"""
@@ -114,17 +94,6 @@ def untag(arguments: argparse.Namespace) -> int | None:
     """,
     "recollect rename 1 Watering in July",
 )
-def rename(arguments: argparse.Namespace) -> int | None:
-    title = " ".join(arguments.title)
-    return edit(
-        arguments,
-        [arguments.conversation],
-        lambda library, id_: library.rename(id_, title),
-        f"Renamed {{}} to “{safe_line(title)}”.",
-        "{} has this title already.",
-    )
-
-
 @command(
     "pin",
     _CONVERSATIONS,
@@ -134,41 +103,44 @@ def rename(arguments: argparse.Namespace) -> int | None:
     recollect unpin 1
     """,
 )
-def pin(arguments: argparse.Namespace) -> int | None:
-    return edit(
-        arguments,
-        arguments.conversations,
-        lambda library, id_: library.pin(id_),
-        "Pinned {}.",
-        "{} is pinned already.",
-    )
-
-
 @command("unpin", _CONVERSATIONS, "recollect unpin 1")
-def unpin(arguments: argparse.Namespace) -> int | None:
-    return edit(
-        arguments,
-        arguments.conversations,
-        lambda library, id_: library.pin(id_, pinned=False),
-        "Unpinned {}.",
-        "{} is not pinned.",
-    )
-
-
-def edit(
-    arguments: argparse.Namespace,
-    texts: Sequence[str],
-    change: Callable[[Library, str], Change | None],
-    sentence: str,
-    unchanged: str,
-) -> int:
+def edit(arguments: argparse.Namespace) -> int:
     """Change conversations, and print a sentence about each with its title."""
+    tags, title = getattr(arguments, "tags", ()), " ".join(getattr(arguments, "title", ()))
+    texts = getattr(arguments, "conversations", None) or [arguments.conversation]
+    names, these = safe(", ".join(tags)), "this tag" if len(tags) == 1 else "these tags"
     lines, changes = [], []
     with existing(arguments) as library:
+        edits: dict[str, tuple[Callable[[str], Change | None], str, str]] = {
+            TAG: (
+                lambda id_: library.tag(id_, *tags),
+                "Tagged {label} with {names}.",
+                "{label} has {these} already.",
+            ),
+            UNTAG: (
+                lambda id_: library.untag(id_, *tags),
+                "Removed {names} from {label}.",
+                "{label} does not have {these}.",
+            ),
+            RENAME: (
+                lambda id_: library.rename(id_, title),
+                "Renamed {label} to “{title}”.",
+                "{label} has this title already.",
+            ),
+            PIN: (library.pin, "Pinned {label}.", "{label} is pinned already."),
+            UNPIN: (
+                lambda id_: library.pin(id_, pinned=False),
+                "Unpinned {label}.",
+                "{label} is not pinned.",
+            ),
+        }
+        change, sentence, unchanged = edits[arguments.command]
         for id_ in resolve_all(library, arguments, texts):
             label = label_of(library, id_)
-            result = change(library, id_)
-            lines.append((sentence if result else unchanged).replace("{}", label))
+            result = change(id_)
+            text = sentence if result else unchanged
+            line = text.format(label=label, names=names, these=these, title=safe_line(title))
+            lines.append(line)
             changes += [result] if result else []
     return report(arguments, lines, changes)
 
