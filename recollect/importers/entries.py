@@ -64,6 +64,8 @@ class Entry:
     place: str = ""
     """The location, which stays the same from one import to the next. Defaults to the name."""
     find_neighbours: Neighbours = field(default=dict, repr=False, compare=False)
+    has_checksum: bool = False
+    """Whether reading the file to its end fails if its content is damaged."""
 
     def __post_init__(self) -> None:
         if not self.place:
@@ -99,6 +101,17 @@ class Entry:
             return io.BufferedReader(_ReportingFile(self.open(), report), _BUFFER_BYTES)
 
         return replace(self, opener=opener)
+
+    def is_damaged(self) -> bool:
+        """Whether the content does not match its checksum. Reads the whole file if it has one."""
+        if self.has_checksum:
+            try:
+                with self.open() as file:
+                    while file.read(_BUFFER_BYTES):
+                        pass
+            except UNREADABLE:
+                return True
+        return False
 
     def head(self, size: int = HEAD_BYTES) -> bytes:
         """The first bytes, without a byte-order mark."""
@@ -265,6 +278,7 @@ def _archive(path: Path, name: str, place: str) -> Iterator[Entry | Problem]:
             modified=member.date_time,
             place=f"{place}!{member.filename}",
             find_neighbours=partial(_same, folder),
+            has_checksum=True,
         )
         folder[entry.basename.lower()] = entry
         files.append(entry)

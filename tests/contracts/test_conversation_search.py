@@ -58,7 +58,7 @@ def test_the_schema_has_the_parameters_of_the_contract(tool: Tool) -> None:
 
 @proves("C0-45")
 def test_the_tool_can_have_another_name_next_to_lettas_own(place: str) -> None:
-    alias = Tool(place, rename={"conversation_search": "history_search"}, prefix="chatgpt_")
+    alias = Tool(place, rename={"conversation_search": "history_search"}, tool_prefix="chatgpt_")
     assert definition(alias)["name"] == "chatgpt_history_search"
     answer = alias.request("tools/call", name="chatgpt_history_search", arguments={})
     assert answer["result"]["content"][0]["text"].startswith("Database not found:")

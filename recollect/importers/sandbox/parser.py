@@ -13,13 +13,14 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 from recollect.errors import RecollectError, UnknownFormat
 from recollect.importers.entries import Entry
 from recollect.importers.records import failure, reason_of
-from recollect.importers.registry import Format, find, find_conversations
+from recollect.importers.registry import CONVERSATION_FORMATS, Format, find, find_conversations
 from recollect.importers.sandbox import protocol
 from recollect.importers.sandbox.confinement import Memory, confine, limit_cpu
 from recollect.importers.sandbox.protocol import Bounds
@@ -135,8 +136,13 @@ class Worker:
 
     def _read(self, entry: Entry, format_: Format) -> None:
         try:
+            # Conversations are sent before the end of a file shows that it is damaged, and a
+            # damaged message must not replace a stored one.
+            is_damaged = format_ in CONVERSATION_FORMATS and entry.is_damaged()
             for item in format_.read(entry.with_progress(self._report_progress)):
                 if isinstance(item, Document):
+                    if is_damaged:
+                        item = replace(item, partial=True)
                     self._send(protocol.document_frame(item))
                 else:
                     self._send(protocol.problem_frame(item))

@@ -35,6 +35,7 @@ class Catalog:
         tools: Sequence[str] | None = None,
         read_only: bool = False,
         names: str = "underscore",
+        tool_prefix: str = "",
         rename: Mapping[str, str] | None = None,
         allowed: Collection[str] | None = None,
     ) -> None:
@@ -48,6 +49,7 @@ class Catalog:
             "tools": tools,
             "read_only": read_only,
             "names": names,
+            "tool_prefix": tool_prefix,
             "rename": rename,
             "allowed": allowed,
         }
@@ -76,7 +78,7 @@ class Catalog:
             listed = list(first.values())
         self._listed = frozenset(listed)
         offered = [*listed, *(tool for tool in unlisted if tool not in self._listed)]
-        self._tools = name_tools(offered, names, rename or {})
+        self._tools = name_tools(offered, names, tool_prefix, rename or {})
         self._by_underscore = {with_underscores(name): tool for name, tool in self._tools.items()}
 
     def __contains__(self, name: str) -> bool:
@@ -197,7 +199,9 @@ def resolve(name: str, requested: set[str]) -> Tool:
 # -- names ---
 
 
-def name_tools(tools: list[Tool], names: str, rename: Mapping[str, str]) -> dict[str, Tool]:
+def name_tools(
+    tools: list[Tool], names: str, prefix: str, rename: Mapping[str, str]
+) -> dict[str, Tool]:
     if names not in NAMES:
         raise ValueError(f"there are no {names!r} names; names: {', '.join(NAMES)}")
     rename = {with_underscores(tool): name for tool, name in rename.items()}
@@ -206,7 +210,7 @@ def name_tools(tools: list[Tool], names: str, rename: Mapping[str, str]) -> dict
     spellings: set[str] = set()
     for tool in tools:
         own_name = (tool.dotted if names == "dotted" else None) or tool.name
-        name = rename.get(tool.name, own_name)
+        name = prefix + rename.get(tool.name, own_name)
         if not 0 < len(name) <= MAX_NAME_LENGTH or not _CHARACTERS[names].issuperset(name):
             raise ValueError(
                 f"{name!r} is not a valid tool name: "

@@ -84,6 +84,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": NAMES[0],
         "help": "how tool names are spelled (default: underscore)",
     },
+    "--tool-prefix": {
+        "metavar": "PREFIX",
+        "default": "",
+        "help": "put PREFIX before every tool name",
+    },
     "--rename": {
         "metavar": "TOOL=NAME",
         "action": "append",
