@@ -14,8 +14,7 @@ Each line starts with what it is:
     edit path: old => new        it edits a file
     < text                       what the assistant wrote
     ? kind: question => key      a question about this session. An answer is in context when the
-                                 key is; in a superseded decision, "key, not old" names the key of
-                                 the earlier decision, which must come later
+                                 key is; what follows ", not" names an earlier decision, for readers
 
 Lines that start with two spaces continue the line above. Sessions are in the order of time.
 """
@@ -62,7 +61,6 @@ class Question(NamedTuple):
     kind: str
     text: str
     key: str
-    old_key: str
     session: str
     """The id of the session with the answer."""
 
@@ -136,8 +134,7 @@ def parse_question(line: str, session: str) -> Question:
     """A question from `kind: text => key`, or `key, not old key`."""
     kind, rest = line.split(": ", 1)
     text, keys = rest.rsplit(" => ", 1)
-    key, _, old_key = keys.partition(", not ")
-    return Question(kind, text, key, old_key, session)
+    return Question(kind, text, keys.partition(", not ")[0], session)
 
 
 def asked_later(name: str, sessions: tuple[Session, ...]) -> tuple[Question, ...]:

@@ -74,7 +74,6 @@ class AsyncLibrary:
     ensure_conversation = in_thread(Library.ensure_conversation)
     add_messages = in_thread(Library.add_messages)
     update_conversation = in_thread(Library.update_conversation)
-    revise_conversation = in_thread(Library.revise_conversation)
     delete_conversation = in_thread(Library.delete_conversation)
     delete_message = in_thread(Library.delete_message)
     restore_document = in_thread(Library.restore_document)
@@ -116,7 +115,6 @@ class AsyncLibrary:
     recent = in_thread(Library.recent)
     find_text = in_thread(Library.find_text)
     match_expression = in_thread(Library.match_expression)
-    digest = in_thread(Library.digest)
 
     index = in_thread(Library.index)
     audit = in_thread(Library.audit)

@@ -96,7 +96,7 @@ def check_open(library: Library, checkup: Checkup, repair: Progress | None) -> N
     purge = library.purge_status()
     if purge.reason:
         checkup.purge = f"{purge.state}: {purge.reason}"
-    checkup.vectors = [asdict(status) for status in library.embedding_status()]
+    checkup.vectors = [asdict(status) for status in library.index_status().models]
 
 
 def unreadable_libraries(path_or_url: str | Path | None) -> list[str]:

@@ -44,12 +44,7 @@ from recollect.store.sqlite.connection import Connection, connect_with
 from recollect.store.sqlite.database_errors import STORAGE_FULL, translate_error
 from recollect.store.sqlite.encryption import DataKey, KeyFile, apply_key
 from recollect.store.sqlite.private_files import create_private_folder
-from recollect.transfer.archive_files import (
-    ENCRYPTED_SUFFIX,
-    EncryptedReader,
-    EncryptedWriter,
-    older_copy,
-)
+from recollect.transfer.archive_files import ENCRYPTED_SUFFIX, decrypt, encrypt, older_copy
 
 _DRAFT = ".converting"
 _PLAIN_SUFFIX = ".gz"
@@ -327,13 +322,13 @@ def convert_file(path: Path, direction: _Direction, name: str, size: int | None)
     draft = target.with_name(target.name + _DRAFT)
     with create_file(draft) as file:
         if direction.target is not None:
-            cipher = aes(direction.target.for_files)
-            with EncryptedWriter(file, cipher, name) as writer, path.open("rb") as plain:
-                writer.write(plain.read(-1 if size is None else size))
+            with path.open("rb") as plain:
+                data = plain.read(-1 if size is None else size)
+            encrypt(file, [data], aes(direction.target.for_files), name)
         elif direction.source is not None:
             cipher = aes(direction.source.for_files)
-            with EncryptedReader(path.open("rb"), cipher, name, size) as reader:
-                shutil.copyfileobj(reader, file)
+            for chunk in decrypt(path, cipher, name, size):
+                file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(target)

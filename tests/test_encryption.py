@@ -35,7 +35,7 @@ from recollect.store.sqlite import encryption
 from recollect.store.sqlite.connection import connect
 from recollect.store.sqlite.encryption import ENCRYPTED, ENCRYPTING
 from recollect.transfer.archive import check_archive
-from recollect.transfer.archive_files import EncryptedReader, EncryptedWriter
+from recollect.transfer.archive_files import decrypt, encrypt
 from recollect.transfer.salvage import SalvageReport
 
 needs_encryption = pytest.mark.skipif(
@@ -220,17 +220,16 @@ def test_encrypted_files_can_be_appended_to_but_not_rearranged(tmp_path: Path) -
     aes = passphrases.aes(bytes(32))
     path = tmp_path / "file"
     for text in (b"one " * 100_000, b"the second part"):
-        with path.open("ab") as file, EncryptedWriter(file, aes, "a") as writer:
-            writer.write(text)
+        with path.open("ab") as file:
+            encrypt(file, [text], aes, "a")
     assert b"the second part" not in path.read_bytes()
-    with EncryptedReader(path.open("rb"), aes, "a") as reader:
-        assert reader.read() == b"one " * 100_000 + b"the second part"
+    assert b"".join(decrypt(path, aes, "a")) == b"one " * 100_000 + b"the second part"
     data = path.read_bytes()
     first = 4 + int.from_bytes(data[:4], "little")
     for damaged in (data[first:], data[:-1], data[:10] + b"!" + data[11:], b"\xff" * 50):
         path.write_bytes(damaged)
-        with pytest.raises(DamagedLibrary), EncryptedReader(path.open("rb"), aes, "a") as reader:
-            reader.read()
+        with pytest.raises(DamagedLibrary):
+            b"".join(decrypt(path, aes, "a"))
 
 
 def test_the_key_is_never_in_an_error_message(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

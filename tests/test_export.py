@@ -128,12 +128,6 @@ def test_unknown_times_are_null_in_json_and_unknown_in_text():
     assert "**Created:** unknown\n" in as_markdown(timeless)
 
 
-def test_a_conversation_without_messages_still_ends_with_one_newline():
-    empty = replace(CONVERSATION, passages=())
-    for exported in (as_text(empty), as_markdown(empty)):
-        assert exported.endswith("\n") and not exported.endswith("\n\n\n")
-
-
 # -- for people ------------------------------------------------------------------
 
 

@@ -302,13 +302,6 @@ def test_the_command_shows_a_preview_and_changes_nothing_without_yes(
     assert "Nothing matches" in run("forget", "--text", CANARY)
 
 
-def test_the_command_takes_short_ids(stocked: recollect.Library, run: Any) -> None:
-    stocked.add_conversation("journey-to-lisbon", messages=[{"role": "user", "content": "Bye"}])
-    report = json.loads(run("forget", "journ", "--yes", "--json"))
-    assert (report["done"], report["conversations"]) == (True, 1)
-    assert "trip" in contents(stocked)
-
-
 def test_the_command_needs_a_condition(stocked: recollect.Library, run: Any) -> None:
     assert "Say what to forget" in run("forget", "--yes", fails=True)
     assert "blank" in run("forget", "--text", " ", "--yes", fails=True)

@@ -161,7 +161,7 @@ def test_the_receipt_counts_items_and_parts(
         (
             "a.json",
             json.dumps({"name": "Zoë", "first_mes": "Salut", "description": "Owns a café"}),
-            ["json", "png"],
+            ["json"],
         ),
     ],
     ids=["note", "prompt", "character"],

@@ -231,7 +231,7 @@ def test_edited_messages_and_renamed_conversations_get_new_vectors(
     (space,) = library._store.spaces()
     a, b = (library._store.passage_key("x", id) for id in "ab")
     before = [library._store.vectors(space, key)[0] for key in (a, b)]
-    library.revise_conversation(
+    library._store.revise(
         "x",
         lambda old: replace(
             old, passages=(old.passages[0], old.passages[1]._replace(content="my car is broken"))
@@ -648,16 +648,16 @@ def test_index_waits_while_another_process_indexes(library: recollect.Library, p
 READERS = {
     Library: """activity admission archive audit changes close conversation conversation_page
       conversations count_matches export list_page running_imports
-      conversations_with count_matches digest documents embedding_status empty_trash
+      conversations_with count_matches documents empty_trash
       exclusion facet_names facets find_id find_session
-      find_text list_position
+      find_text
       resolve_id index knowledge label match_expression memory message messages
       index_status pause_indexing
       purge_status read_only receipts recent related search short_id size stats summary verify
-      version view wake_indexer read_path record_failed_import
+      version view wake_indexer read_path
       running_imports run_background_jobs""",
     Knowledge: "document export find get list media_types search transcript transcript_page",
-    Memory: "get read search timeline",
+    Memory: "digest get read search timeline",
 }
 
 

@@ -90,13 +90,6 @@ def test_chunks_have_page_numbers() -> None:
             assert page_at(chunk, match.start()) == int(match[1])
 
 
-def test_pages_without_text_are_counted() -> None:
-    (chunk,) = with_text(document(MEDIA), "One. Three. Four.", [0, 5, 5, 12]).passages
-    assert [page_at(chunk, chunk.content.index(w)) for w in ("One", "Three", "Four")] == [1, 3, 4]
-    (later,) = with_text(document(MEDIA), "Two.", [0, 0]).passages
-    assert page_at(later, 0) == 2
-
-
 @given(
     st.dictionaries(
         st.sampled_from(["details", "system_prompt", "user_prompt"]),
@@ -117,11 +110,6 @@ def test_the_same_text_in_two_fields_becomes_two_passages() -> None:
     )
     assert [p.role for p in character.passages] == ["name", "description", "personality"]
     assert len({p.id for p in character.passages}) == 3
-
-
-def test_an_item_without_text_has_a_passage() -> None:
-    assert len(with_text(document(NOTE, title="Empty"), "").passages) == 1
-    assert len(with_cues(document(MEDIA, title="Empty"), []).passages) == 1
 
 
 def test_the_command_line_has_all_kinds_formats_and_modes() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
@@ -39,22 +38,6 @@ def conversation(id: str, *texts: str, title: str = "") -> dict[str, Any]:
         for n, t in enumerate(texts)
     ]
     return {"id": id, "title": title or id, "created_at": "2025-01-01", "messages": messages}
-
-
-def test_a_damaged_archive_changes_no_stored_message(
-    library: recollect.Library, tmp_path: Path
-) -> None:
-    texts = [f"zebra{n} " * 80_000 for n in range(3)]
-    path = own_export(tmp_path / "a.json", *(conversation(f"c{n}", texts[n]) for n in range(3)))
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.write(path, "a.json")
-    library.import_path(tmp_path / "a.zip")
-    data = (tmp_path / "a.zip").read_bytes()
-    (tmp_path / "damaged.zip").write_bytes(data.replace(b"zebra0 ", b"zobra0 ", 1))
-    receipt = library.import_path(tmp_path / "damaged.zip")
-    assert receipt.files[0].conversations.failed
-    assert not receipt.files[0].messages.changed
-    assert library.conversation("c0").messages[0].content == texts[0]
 
 
 def test_a_session_whose_messages_are_all_in_its_fork_is_skipped_and_not_restored(
@@ -167,24 +150,6 @@ def test_the_error_for_an_unknown_format_lists_the_known_ones(
     assert library.receipts() == []
 
 
-def test_a_path_without_a_known_format_does_not_affect_the_others(
-    library: recollect.Library, tmp_path: Path
-) -> None:
-    (tmp_path / "x.xyz").write_text("hello")
-    path = own_export(tmp_path / "a.json", conversation("c1", "good"))
-    receipt = library.import_path(tmp_path / "x.xyz", path)
-    assert [file.conversations.new for file in receipt.files] == [1]
-    assert list(receipt.left_out.failed) == [f"{tmp_path / 'x.xyz'} has no known format"]
-
-
-def test_progress_is_reported_up_to_the_end(library: recollect.Library, tmp_path: Path) -> None:
-    path = own_export(tmp_path / "a.json", conversation("c1", "x" * 300_000))
-    reports: list[tuple[str, int, int]] = []
-    library.import_path(path, progress=lambda *a: reports.append(a))
-    assert reports[-1] == ("a.json", path.stat().st_size, path.stat().st_size)
-    assert [done for _, done, _ in reports] == sorted(done for _, done, _ in reports)
-
-
 def test_hits_have_the_ids_of_the_source(library: recollect.Library, tmp_path: Path) -> None:
     library.import_path(own_export(tmp_path / "a.json", conversation("conv-7", "the needle in it")))
     (hit,) = library.search("needle").hits
@@ -247,14 +212,6 @@ def test_messages_are_added_one_by_one(library: recollect.Library) -> None:
     assert [(p.id, p.parent) for p in stored.messages] == [(first, None), (second, first)]
     assert stored.messages[1].created_at is not None
     assert library.search("hello").hits[0].message_id == first
-
-
-def test_adding_a_conversation_again_adds_only_new_messages(library: recollect.Library) -> None:
-    turns = [{"id": "a", "role": "user", "content": "one", "created_at": "2025-01-01"}]
-    library.add_conversation("c1", "T", messages=turns, created_at="2025-01-01")
-    turns.append({"id": "b", "role": "assistant", "content": "two", "created_at": "2025-01-02"})
-    stored = library.add_conversation("c1", "T", messages=turns, created_at="2025-01-01")
-    assert [message.id for message in stored.messages] == ["a", "b"]
 
 
 @pytest.mark.both_stores
@@ -354,19 +311,6 @@ def test_unstorable_characters_match_nothing(library: recollect.Library, text: s
         library.conversation(text)
 
 
-def test_documents_deleted_during_iteration_are_skipped(
-    library: recollect.Library,
-) -> None:
-    for n in range(4):
-        library.add_conversation(f"c{n}", messages=[{"role": "user", "content": "walrus"}])
-    ids = []
-    for document in library.documents():
-        ids.append(document.id)
-        if document.id == "c0":
-            library.delete_conversation("c2")
-    assert ids == ["c0", "c1", "c3"]
-
-
 def test_a_closed_library_raises_an_error(place: str) -> None:
     with recollect.open(place) as library:
         library.add_conversation("c1", messages=[{"role": "user", "content": "walrus"}])
@@ -452,16 +396,6 @@ def test_arguments_override_the_configured_home_and_user(
             assert library.conversation("c1").title == "Set"
     with recollect.open(user=f"{user}-given") as library:
         assert library.stats()["conversations"] == 0
-
-
-def test_an_argument_overrides_the_configured_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "set"))
-    recollect.open().close()
-    assert (tmp_path / "set/users/default/library.db").exists()
-    recollect.open(tmp_path / "given").close()
-    assert (tmp_path / "given/users/default/library.db").exists()
 
 
 def test_an_unsupported_url_is_an_error() -> None:

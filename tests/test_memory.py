@@ -13,13 +13,11 @@ from memories import (
     ConversationHit,
     MemoryResults,
     ObservationHit,
-    conversation_text,
     observe_all,
     save_observations,
     search_json,
     search_text,
 )
-from selection import few
 
 import recollect
 from recollect import Library
@@ -112,31 +110,11 @@ def ids(results: MemoryResults) -> list[str]:
 # -- search --------------------------------------------------------------------
 
 
-def test_a_search_finds_the_observations_of_matching_messages(world: Library) -> None:
-    results = world.memory.search("token")
-    assert (results.kind, ids(results), results.total) == (
-        "observations",
-        ["obs-2", "obs-3", "obs-4", "obs-5"],
-        4,
-    )
-    assert {hit.kind for hit in world.search("token").hits} == {"conversation"}
-    first = world.memory.search("JWT authentication").observations[0]
-    assert (first.observation.id, first.path, first.observation.conversation) == (
-        "obs-1",
-        "/my-api/s1.jsonl",
-        "s1",
-    )
-    assert 0 < first.score <= 1
-
-
 def test_queries_may_have_operators_fields_and_punctuation(world: Library) -> None:
     assert ids(world.memory.search("token before:2025-11-01")) == ["obs-5"]
     assert ids(world.memory.search('"token check" OR cookie')) == ["obs-2", "obs-4"]
     assert world.memory.search("!!").observations == ()
     assert ids(world.memory.search("after:2025-12-01", concepts=["clock skew"])) == ["obs-2"]
-
-
-IDENTIFIERS = ("ERR_AUTH_FAILED", "2026-03-05", "3.12.7")
 
 
 def add_log(library: Library, id_: str, *, is_observed: bool) -> None:
@@ -166,24 +144,6 @@ def has_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     return bool(request.param == "with vectors")
 
 
-@pytest.mark.parametrize("identifier", few(IDENTIFIERS))
-def test_a_word_of_a_message_finds_its_observation(
-    world: Library, has_vectors: bool, identifier: str
-) -> None:
-    add_log(world, "log", is_observed=True)
-    if has_vectors:
-        world.index()
-    for mode in ("both", "text"):
-        results = world.memory.search(identifier, mode=mode)
-        assert results.kind == "observations" and results.total == len(results.hits)
-        hit, *others = results.observations
-        assert hit.observation.id == "obs-log"
-        assert all(other.score < hit.score / 2 for other in others)  # they contain `auth`
-        assert identifier in hit.quote and identifier in hit.snippet
-        assert identifier in search_text(results, identifier)
-        assert hit.path == "/my-api/log.jsonl"
-
-
 @pytest.mark.both_stores
 def test_observations_and_exchanges_are_ranked_together(world: Library, has_vectors: bool) -> None:
     add_conversation(world, "s4", "/home/me/my-api", DAY, "The token check of the gateway is slow.")
@@ -207,15 +167,6 @@ def test_observations_and_exchanges_are_ranked_together(world: Library, has_vect
     assert [("id" in entry) for entry in entries] == [
         isinstance(hit, ObservationHit) for hit in results.hits
     ]
-
-
-def test_an_observation_is_listed_once_however_many_of_its_messages_match(
-    library: Library,
-) -> None:
-    add_conversation(library, "s1", "p", DAY, *(f"Zebra number {n} is asleep." for n in range(20)))
-    save_observations(library, "s1", {"id": "obs-1", "title": "Zebras sleep"})
-    results = library.memory.search("zebra asleep")
-    assert (ids(results), results.total, results.is_exact) == (["obs-1"], 1, True)
 
 
 def test_of_several_observations_of_a_message_the_best_match_is_listed(library: Library) -> None:
@@ -316,27 +267,6 @@ def test_a_note_says_why_a_filter_finds_nothing(world: Library) -> None:
     assert note(files=["nowhere.ts"]) == note(concepts=["nothing"]) == note(types=["test"]) == ""
 
 
-def test_filters_of_observations_find_no_exchanges(world: Library) -> None:
-    add_log(world, "log", is_observed=False)
-    for filters in ({"types": ["bugfix"]}, {"concepts": ["JWT"]}, {"files": ["auth.ts"]}):
-        assert world.memory.search("3.12.7", **filters).hits == ()
-
-
-def test_several_concepts_find_conversations_that_contain_all_of_them(world: Library) -> None:
-    add_conversation(world, "s4", "/home/me/my-api", DAY, "And a zebra.")
-    results = world.memory.search(["zebra", "rotate"])
-    assert (results.kind, [hit.path for hit in results.conversations], results.total) == (
-        "conversations",
-        ["/my-api/s4.jsonl"],
-        1,
-    )
-    assert results.conversations[0].lines is not None
-    for filters in ({"projects": ["auth-service"]}, {"before": "2025-11-30"}):
-        assert world.memory.search(["zebra", "rotate"], **filters).conversations == ()
-    with pytest.raises(InvalidInput, match="must be a string"):
-        world.memory.search(["zebra", "rotate"], types=["bugfix"])
-
-
 def test_several_concepts_also_find_conversations_that_say_them_in_other_words(
     library: Library,
 ) -> None:
@@ -413,23 +343,6 @@ def tool_result(id_: str, tool: str, content: str) -> dict[str, Any]:
 SESSION = "/my-api/code.jsonl"
 
 
-def test_results_of_tools_are_read_only_on_request(library: Library) -> None:
-    add_session(library)
-    text = library.memory.read(SESSION)
-    assert (
-        "**User:**\nWhy does the server not start?\n\n"
-        "[Read src/server.ts, 62 lines]\n\n"
-        "**Assistant:**\nThe port is wrong. I run the tests.\n\n"
-        "**Tool call (Bash):**\ncommand: npm test\ndescription: Run all tests\n\n"
-        "[Result, 40 lines]\n\n"
-        "**Assistant:**\nThey pass with port 8080."
-    ) in text
-    assert text.count("server.ts") == text.count("npm test") == 1
-    assert text.endswith("[Tool results are omitted. To read them: tool_results true.]")
-    whole = library.memory.read(SESSION, tool_results=True)
-    assert "line 61 of the server" in whole and "ok 39" in whole and "omitted" not in whole
-
-
 def test_lines_are_those_of_the_full_text_with_and_without_results_of_tools(
     library: Library,
 ) -> None:
@@ -446,43 +359,6 @@ def test_lines_are_those_of_the_full_text_with_and_without_results_of_tools(
     assert text == "line 30 of the server\nline 31 of the server"
 
 
-@pytest.mark.parametrize("tool_results", [False, True])
-def test_reading_stops_at_the_budget_and_says_how_to_go_on(
-    library: Library, tool_results: bool
-) -> None:
-    add_session(library)
-    parts: list[str] = []
-    start = 1
-    while True:
-        text = library.memory.read(SESSION, start, tool_results=tool_results, max_tokens=120)
-        assert len(text) <= 4 * 120
-        part, _, note = text.rpartition("\n\n[")
-        if "startLine" not in note:
-            parts.append(text)
-            break
-        parts.append(part)
-        start = int(note.rpartition("startLine ")[2].rstrip("]"))
-    assert len(parts) > 1
-    assert "\n".join(parts) == library.memory.read(SESSION, tool_results=tool_results)
-
-
-@pytest.mark.both_stores
-def test_an_observation_is_read_by_its_id(library: Library) -> None:
-    add_session(library)
-    document = library.conversation("code")
-    lines = conversation_text(document).span(("m3", "m6"))
-    observation = {"id": "obs-1", "title": "Port", "passages": ("m3", "m6"), "lines": lines}
-    save_observations(library, "code", observation)
-    text = library.memory.read("obs-1")
-    assert text.startswith("**Assistant:**\nThe port is wrong.") and "Thanks." not in text
-    assert f"{SESSION} has " in text and f"These are {lines[0]} to {lines[1]}." in text
-    assert library.memory.read("obs-1", 1, 2) == library.memory.read(SESSION, 1, 2)
-    for audience in (Audience.AGENT_MASKED, Audience.AGENT_HIDDEN):
-        assert library.memory.read("obs-1", audience=audience) == text
-    with pytest.raises(InvalidInput, match=r"^Invalid observation ID: obs-9$"):
-        library.memory.read("obs-9")
-
-
 def test_the_label_of_a_result_does_not_repeat_a_human_only_call(library: Library) -> None:
     call = {**tool_call("m1", "Bash", f"command: {SECRET}"), "visibility": "human_only"}
     messages = [
@@ -494,8 +370,8 @@ def test_the_label_of_a_result_does_not_repeat_a_human_only_call(library: Librar
     text = library.memory.read("/p/s1.jsonl", audience=Audience.AGENT_MASKED)
     assert "[Result, 1 line]" in text and MASK in text and "wombat" not in text
     text = library.memory.read("/p/s1.jsonl", audience=Audience.AGENT_HIDDEN)
-    assert "[Ran, 1 line]" in text and "wombat" not in text
-    assert f"[Ran {SECRET}, 1 line]" in library.memory.read("/p/s1.jsonl")
+    assert "[Bash, 1 line]" in text and "wombat" not in text
+    assert f"[Bash {SECRET}, 1 line]" in library.memory.read("/p/s1.jsonl")
 
 
 # -- timeline ------------------------------------------------------------------
@@ -504,32 +380,6 @@ def test_the_label_of_a_result_does_not_repeat_a_human_only_call(library: Librar
 def timeline(library: Library, anchor: str, **options: Any) -> tuple[list[str], int | None]:
     hits, index = library.memory.timeline(anchor, **options)
     return [hit.observation.id for hit in hits], index
-
-
-def test_a_timeline_shows_the_observations_around_an_anchor(world: Library) -> None:
-    assert timeline(world, "obs-3") == (["obs-5", "obs-3", "obs-4", "obs-1", "obs-2"], 1)
-    assert timeline(world, "obs-4", before=1, after=1) == (["obs-3", "obs-4", "obs-1"], 1)
-    assert timeline(world, "obs-5", before=3, after=0) == (["obs-5"], 0)
-    assert timeline(world, "obs-3", projects=["my-api"]) == (
-        ["obs-5", "obs-3", "obs-1", "obs-2"],
-        1,
-    )
-    assert timeline(world, "2025-11-20", before=2, after=1) == (["obs-3", "obs-4", "obs-1"], None)
-    assert timeline(world, "2025-12-01", before=1, after=9) == (["obs-4", "obs-1", "obs-2"], None)
-    assert timeline(world, "1999-01-01", before=3, after=1) == (["obs-5"], None)
-    assert timeline(world, "0001-01-01", after=1) == (["obs-5"], None)
-    assert timeline(world, "9999-12-31", before=1) == (["obs-2"], None)
-
-
-def test_simultaneous_observations_stay_in_order(library: Library) -> None:
-    add_conversation(library)
-    save_observations(
-        library, "s1", *({"id": f"obs-{n:02}", "title": f"Step {n}"} for n in range(30))
-    )
-    assert timeline(library, "obs-15", before=2, after=2) == (
-        ["obs-13", "obs-14", "obs-15", "obs-16", "obs-17"],
-        2,
-    )
 
 
 def test_a_timeline_reaches_over_years_without_observations(library: Library) -> None:
@@ -575,50 +425,6 @@ def observation_ids(library: Library, *queries: str) -> set[str]:
     return {
         hit.observation.id for query in queries for hit in library.memory.search(query).observations
     }
-
-
-GROWING_SESSION = (
-    ("user", "Please fix the tide cache. Never touch the harbour data without asking."),
-    ("assistant", "Should the cache live for six hours or for one?"),
-    ("tool_call", "command: pytest -q tests/tides"),
-    ("tool_result", "3 passed in 1.20s"),
-    ("assistant", "The tide cache forgot the harbour. It lives for 45 minutes now."),
-    ("user", "ok, one hour then"),
-    ("assistant", "The tide cache lives for one hour now, because forecasts change twice a day."),
-    ("user", "Next: rename Skipper to Captain in the mails."),
-    ("assistant", "All 12 mails say Captain."),
-)
-
-
-def grow(library: Library, length: int) -> None:
-    """Store the first messages of GROWING_SESSION."""
-    passages = [
-        recollect.Passage(str(number), speaker, text, created_at=DAY)
-        if speaker in ("user", "assistant")
-        else recollect.Passage(str(number), "tool", text, speaker, tool="Bash", created_at=DAY)
-        for number, (speaker, text) in enumerate(GROWING_SESSION[:length])
-    ]
-    document = recollect.Document(
-        "test", "s", project="/home/me/tides", updated_at=DAY, passages=tuple(passages)
-    )
-    library._store.save([document])
-    observe_all(library)
-
-
-def test_ids_of_observations_stay_valid_while_a_session_grows(library: Library) -> None:
-    queries = ("tide", "harbour", "captain")
-    ids: set[str] = set()
-    for length in range(1, len(GROWING_SESSION) + 1):
-        grow(library, length)
-        ids |= observation_ids(library, *queries)
-        for id_ in ids:
-            assert library.memory.get([id_])
-            assert library.memory.read(id_) and library.memory.timeline(id_)[1] is not None
-    (former,) = ids - observation_ids(library, *queries)
-    (hit,) = library.memory.get([former])
-    assert "harbour data" in library.memory.read(former) and hit.observation.id != former
-    with pytest.raises(InvalidInput, match="Invalid observation ID"):
-        library.memory.forget([former], confirm=True)
 
 
 def test_a_deleted_observation_is_never_made_again(library: Library) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -121,19 +120,6 @@ def test_observations_keep_their_ids_when_the_conversation_continues(
     assert any("toaster" in o.title for o in after)
 
 
-def test_ordinary_searches_do_not_return_observations(library: Library) -> None:
-    add_conversation(library)
-    library.index()
-    assert {hit.kind for hit in library.search("kettle").hits} == {"conversation"}
-    assert {hit.kind for hit in library.search("kettle", Filter.of(hidden=True)).hits} == {
-        "conversation"
-    }
-    assert library.conversation_page()[1] == 1
-    assert [d.kind for d in library.documents()] == ["conversation"]
-    assert library.knowledge.search("kettle")["total_estimated"] == 2
-    assert library.stats()["messages"] == 2
-
-
 def test_undoing_an_import_deletes_its_observations(library: Library, tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
     file.write_text(
@@ -170,32 +156,6 @@ def test_a_new_observer_observes_everything_again(library: Library, by_model: li
     library.index()
     assert [o.maker for o in observations(library)] == ["model:x/1"]
     assert not observing.has_backlog(library._store)
-
-
-def test_a_new_version_of_the_rules_keeps_the_ids_of_what_stays_the_same(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def outdated(document: Document, stop: Stop) -> list[Observation]:
-        """What an older version made: one observation less, and one that is made no more."""
-        first, *_ = observe(document, stop)
-        old = replace(first, id="obs-old", title="Failed 10 minutes ago")
-        return [replace(each, maker="rules-0") for each in (first, old)]
-
-    add_conversation(library)
-    library.add_message("c", "user", "We decided to buy the red toaster for 40 euros.")
-    library.add_message("c", "assistant", "The red toaster it is, for 40 euros.")
-    with monkeypatch.context() as patch:
-        patch.setattr(observing, "observe", outdated)
-        patch.setattr(observing, "MAKER", "rules-0")
-        library.index()
-        first, _ = observations(library)
-    assert observing.has_backlog(library._store)
-    library.index()
-    after = observations(library)
-    assert [o.id for o in after] == [o.id for o in observe(library._store.document("c"))]
-    assert first.id in {o.id for o in after} and len({o.id for o in after}) == len(after) == 2
-    assert {o.maker for o in after} == {MAKER}
-    assert not observing.has_backlog(library._store) and library._store.verify().healthy
 
 
 def test_incomplete_observations_are_retried_on_another_day(

@@ -176,17 +176,14 @@ WITHOUT_ASYNC = {
     "admission",
     "exclusion",
     "import_file",
-    "record_failed_import",
     "wake_indexer",
     "purge_status",
-    "embedding_status",
     "index_status",
     "run_background_jobs",
     "pause_indexing",
     "size",
     "label",
     "conversations_with",
-    "list_position",
 }
 
 

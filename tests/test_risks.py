@@ -1,9 +1,8 @@
-"""`recollect audit` reports secrets, instructions aimed at agents, and duplicates."""
+"""`recollect audit` reports secrets and instructions aimed at agents."""
 
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
 import pytest
@@ -52,15 +51,9 @@ def test_ordinary_text_and_talk_about_attacks_are_not(text: str) -> None:
 def test_the_report_has_places_and_masks_secrets(library: recollect.Library, run: Any) -> None:
     library.add_conversation("c1", messages=[{"role": "tool", "content": ORDER}])
     library.add_conversation("c2", messages=[{"role": "user", "content": f"key {SECRET} here"}])
-    for number in range(5):
-        text = "the same long text " * 20
-        library.add_conversation(f"d{number}", messages=[{"role": "user", "content": text}])
     report = library.audit()
     assert report.counts["secret: github-pat"] == 1
     assert report.counts["instruction: override"] == 1
-    assert report.counts["duplicate: same text"] == 1
-    assert [f.severity for f in report.findings] == ["high", "high", "high", "low"]
-    assert report.findings[-1].copies == 5
+    assert [f.severity for f in report.findings] == ["high", "high", "high"]
     assert SECRET not in repr(report)
     run("audit", fails=True)
-    assert json.loads(run("audit", "--risk", "duplicate", "--json"))["severities"] == {"low": 1}

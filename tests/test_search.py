@@ -438,7 +438,7 @@ for line in sys.stdin:
         assert search("walrus") == ["3", "a", "b", "c"]
         library.add_message("c1", "user", "walrus four", id="e")
         assert search("walrus") == ["4", "a", "b", "c", "e"]
-        library.revise_conversation(
+        library._store.revise(
             "c2",
             lambda old: replace(
                 old, passages=(old.passages[0]._replace(content="penguin three"), old.passages[1])

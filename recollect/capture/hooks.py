@@ -142,7 +142,7 @@ def digest(details: dict[str, Any], tokens: int) -> str:
     # A session that is being resumed is in the model's context already.
     session = details.get("session_id") if details.get("source") == "resume" else None
     with library:
-        return library.digest(
+        return library.memory.digest(
             projects, tokens, without=session if isinstance(session, str) else None
         )
 

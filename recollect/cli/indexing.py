@@ -136,7 +136,7 @@ def summary(result: dict[str, Any]) -> str:
 
 def space_records(library: Library) -> list[dict[str, Any]]:
     """The vector spaces of a library: each model, and the share of messages it has embedded."""
-    return [asdict(status) for status in library.embedding_status()]
+    return [asdict(status) for status in library.index_status().models]
 
 
 def space_summary(space: dict[str, Any]) -> str:

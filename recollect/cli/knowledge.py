@@ -51,7 +51,7 @@ command_group(
     recollect knowledge read notes NOTE
     recollect knowledge add notes 'Roses' --text 'Prune them in late winter.' --tag garden
     recollect knowledge edit notes NOTE --file roses.md
-    recollect knowledge export characters NAME --format png --output card.png
+    recollect knowledge export characters NAME --output card.json
     recollect knowledge transcript MEDIA --format srt
     recollect knowledge delete notes NOTE --keep note.json
 

@@ -35,7 +35,7 @@ from recollect.transfer.export import write_json
 FORMATS = {
     "notes": ("md", "txt", "json"),
     "media": ("txt", "md", "json", "srt", "vtt"),
-    "characters": ("json", "png"),
+    "characters": ("json",),
     "prompts": ("json", "md", "txt"),
 }
 _MAIN_FIELDS = {"characters": "description", "prompts": "user_prompt"}
@@ -268,14 +268,12 @@ def delete(arguments: argparse.Namespace) -> int:
     """
     recollect knowledge export notes NOTE                   Markdown, to standard output
     recollect knowledge export media MEDIA --format srt --output film.srt
-    recollect knowledge export characters Rosa --format png --output rosa.png
+    recollect knowledge export characters Rosa --output rosa.json
     """,
 )
 def export(arguments: argparse.Namespace) -> None:
     """Write an item to a file."""
     format = arguments.format or FORMATS[arguments.kind][0]
-    if format == "png" and not arguments.output and sys.stdout.isatty():
-        raise InvalidInput("A PNG cannot be printed to the terminal. Add --output FILE.")
     with existing(arguments) as library:
         file = library.knowledge.export(arguments.kind, arguments.id, format)
     if arguments.json:

@@ -84,7 +84,7 @@ def index_state(library: Library) -> str:
     index = library.index_status()
     if index.paused_since is not None:
         return f"{int(100 * index.share)} % complete, paused; `recollect index --resume` resumes it"
-    shares = [status.share for status in library.embedding_status() if status.searched]
+    shares = [status.share for status in index.models if status.searched]
     if not shares:
         return "by words; `recollect index` adds search by meaning"
     if min(shares) < 1:

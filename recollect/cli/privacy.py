@@ -226,7 +226,7 @@ def largest(numbers: Mapping[str, int], most: int = 5) -> str:
     "audit",
     f"--risk {'|'.join(RISKS)}...  only this; may be repeated",
     """
-    recollect audit                                      secrets, hostile instructions, duplicates
+    recollect audit                                      secrets and hostile instructions
     recollect audit --risk instruction --json
     recollect audit log                                  who did what to the library, newest first
     recollect audit log verify                           whether the log is complete and unchanged

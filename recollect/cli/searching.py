@@ -222,7 +222,7 @@ def search_remarks(library: Library, page: Page, mode: str) -> list[str]:
     if page.mode == "text":
         if models.embedding_setting() == models.OFF:
             return ["Searched by words only: embeddings are off (RECOLLECT_EMBEDDINGS)."]
-        if not any(status.searched for status in library.embedding_status()):
+        if not any(status.searched for status in library.index_status().models):
             return ["Searched by words only: there are no vectors yet. Run `recollect index`."]
         if page.embedded:
             return ["Searched by words only: the model knows none of these words."]

@@ -38,6 +38,8 @@ class IndexStatus:
     is_background: bool
     """Whether this process indexes in the background."""
     paused_since: datetime | None
+    models: tuple[EmbeddingStatus, ...] = ()
+    """Every embedding model that was used, oldest first."""
     problem: str = ""
     """Why indexing in the background has stopped; empty if it has not."""
 
@@ -56,14 +58,8 @@ def index_status(store: Store, is_background: bool, problem: str = "") -> IndexS
     spaces = [space for space in store.spaces() if space.name == setting]
     embedded = passages - queued(store, spaces[-1]) if spaces else 0
     has_more = has_work(store, setting)
-    return IndexStatus(passages, embedded, has_more, is_background, paused_since(store), problem)
-
-
-def embedding_status(store: Store) -> list[EmbeddingStatus]:
-    """The status of every embedding model that was used, oldest first."""
-    spaces, size = store.spaces(), max(store.size(), 1)
-    searched = models.space_to_search(spaces)
-    return [
+    searched, size = models.space_to_search(store.spaces()), max(passages, 1)
+    statuses = [
         EmbeddingStatus(
             space.name,
             space.version,
@@ -71,8 +67,11 @@ def embedding_status(store: Store) -> list[EmbeddingStatus]:
             round(1 - queued(store, space) / size, 4),
             searched is not None and space.id == searched.id,
         )
-        for space in spaces
+        for space in store.spaces()
     ]
+    return IndexStatus(
+        passages, embedded, has_more, is_background, paused_since(store), tuple(statuses), problem
+    )
 
 
 def queued(store: Store, space: Space) -> int:

@@ -70,7 +70,7 @@ class ImportHandler(Handler):
         )
         problem = Problem(reason, name, failed=True, unit="files")
         with self._borrow(run.job.user) as library:
-            return end(run, library.record_failed_import(name, problem, run.job.id))
+            return end(run, library.import_items([problem], label=name, job=run.job.id))
 
     def describe_error(self, job: Job, error: Exception) -> str:
         """The message, without the folders of the server."""

@@ -14,7 +14,7 @@ from recollect.knowledge.options import KnowledgeOptions, kind_of, parse_texts
 from recollect.knowledge.reading import PAGE_SIZE, Reading, transcript_page, whole_transcript
 from recollect.knowledge.result_pages import ResultHistory
 from recollect.knowledge.retrieval import Retrieval, parse_retrieval
-from recollect.knowledge.units import StoredChunks
+from recollect.knowledge.units import StoredChunks, read_passages
 from recollect.language import transcript
 from recollect.language.text import storable, truncate
 from recollect.model.arguments import require_choice, with_arguments
@@ -188,7 +188,7 @@ class Knowledge:
     def _recording(self, id: str | int, format: str, audience: Audience) -> StoredChunks:
         about = self.find("media", id)
         require_choice("format", format, transcript.FORMATS)
-        return StoredChunks(self._store, about.id, about.message_count, audience)
+        return StoredChunks(read_passages(self._store, about, audience))
 
     # -- lists (last, because the name hides the built-in `list` below it) ---
 

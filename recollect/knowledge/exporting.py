@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-import struct
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from recollect.errors import InvalidInput
@@ -18,7 +14,7 @@ from recollect.knowledge.editing import CARD_NAMES
 from recollect.knowledge.results import SOURCE_NAMES, tags_of
 from recollect.language import transcript
 from recollect.language.text import iso, truncate
-from recollect.model.documents import Document, Json, Passage
+from recollect.model.documents import Document, Json
 from recollect.model.fields import EXPORT_HEADER
 from recollect.model.kinds import CHARACTER, MEDIA, NOTE, PROMPT
 from recollect.transfer.export import as_json
@@ -26,18 +22,16 @@ from recollect.transfer.export import as_json
 FORMATS: Mapping[str, tuple[str, ...]] = {
     NOTE: ("md", "txt", "json"),
     MEDIA: ("txt", "md", "json", "srt", "vtt"),
-    CHARACTER: ("json", "png"),
+    CHARACTER: ("json",),
     PROMPT: ("json", "md", "txt"),
 }
 """The formats of each kind; the first is the default."""
 _MEDIA_TYPES = {
     "md": "text/markdown",
     "json": "application/json",
-    "png": "image/png",
     "vtt": "text/vtt",
     "srt": "application/x-subrip",
 }
-_CARD_V2, _CARD_V3 = "chara_card_v2", "chara_card_v3"
 _CARD_TEXTS = (
     "description personality scenario first_mes mes_example creator_notes system_prompt "
     "post_history_instructions creator character_version"
@@ -45,8 +39,6 @@ _CARD_TEXTS = (
 """Fields that a card must have."""
 _CARD_LISTS = ("alternate_greetings", "tags", "character_book")
 """Fields that are not texts on a card."""
-_PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_PNG_TEXTS = (b"tEXt", b"zTXt", b"iTXt")
 _UNSAFE_IN_FILE_NAMES = re.compile(r"[^\w.() -]+")
 
 
@@ -66,9 +58,7 @@ def export(document: Document, format: str) -> Export:
             f"format: {truncate(format, 80)!r} is not one of {', '.join(formats)}, the formats of "
             f"{SOURCE_NAMES[document.kind]}."
         )
-    content = _WRITERS[document.kind, format](document)
-    if isinstance(content, str):
-        content = content.encode("utf-8", "replace")
+    content = _WRITERS[document.kind, format](document).encode("utf-8", "replace")
     name = document.title or document.id or document.kind
     name = _UNSAFE_IN_FILE_NAMES.sub("_", name)[:100].strip(" ._") or document.kind
     return Export(f"{name}.{format}", _MEDIA_TYPES.get(format, "text/plain"), content)
@@ -153,8 +143,9 @@ def to_json(record: Mapping[str, Json]) -> str:
 # -- character cards -----------------------------------------------------------
 
 
-def _card(document: Document, spec: str) -> dict[str, Json]:
+def card_as_json(document: Document) -> str:
     """The character's original card, updated with its present fields."""
+    is_v3 = document.metadata.get("spec") == "chara_card_v3"
     data = dict(document.metadata.get("card") or {})
     for name, text in fields_of(document.passages).items():
         if name not in _CARD_LISTS:
@@ -164,75 +155,13 @@ def _card(document: Document, spec: str) -> dict[str, Json]:
     data.setdefault("alternate_greetings", [])
     data.setdefault("extensions", {})
     data["tags"] = tags_of(document.metadata)
-    version = "2.0"
-    if spec == _CARD_V3:
-        version = "3.0"
+    if is_v3:
         data.setdefault("group_only_greetings", [])
-    return {"spec": spec, "spec_version": version, "data": data}
+    spec, version = ("chara_card_v3", "3.0") if is_v3 else ("chara_card_v2", "2.0")
+    return to_json({"spec": spec, "spec_version": version, "data": data})
 
 
-def _spec(document: Document) -> str:
-    return _CARD_V3 if document.metadata.get("spec") == _CARD_V3 else _CARD_V2
-
-
-def card_as_json(document: Document) -> str:
-    return to_json(_card(document, _spec(document)))
-
-
-def card_as_png(document: Document) -> bytes:
-    """The avatar with the card in it: as V2 for older programs, and as V3 if it is one."""
-    image = avatar(document.passages) or grey_pixel()
-    texts = card_text(document, b"chara", _CARD_V2)
-    if _spec(document) == _CARD_V3:
-        texts += card_text(document, b"ccv3", _CARD_V3)
-    end = image.rindex(b"IEND") - 4
-    return image[:end] + texts + image[end:]
-
-
-def card_text(document: Document, keyword: bytes, spec: str) -> bytes:
-    card = base64.b64encode(json.dumps(_card(document, spec)).encode())
-    return png_chunk(b"tEXt", keyword + b"\0" + card)
-
-
-def avatar(passages: Sequence[Passage]) -> bytes | None:
-    """The avatar that is attached to the first passage, without the cards in it."""
-    for attachment in passages[0].attachments if passages else ():
-        if isinstance(attachment, Mapping) and attachment.get("media_type") == "image/png":
-            with suppress(ValueError, TypeError):
-                data = base64.b64decode(attachment.get("data") or "")
-                if data.startswith(_PNG_SIGNATURE):
-                    return without_texts(data)
-    return None
-
-
-def without_texts(data: bytes) -> bytes | None:
-    """A PNG without its text chunks; None if it is damaged."""
-    parts = [data[:8]]
-    start = 8
-    while start + 8 <= len(data):
-        (length,) = struct.unpack(">I", data[start : start + 4])
-        type_, end = data[start + 4 : start + 8], start + 12 + length
-        if type_ not in _PNG_TEXTS:
-            parts.append(data[start:end])
-        start = end
-        if type_ == b"IEND":
-            return b"".join(parts)
-    return None
-
-
-def grey_pixel() -> bytes:
-    """A PNG of one grey pixel, for a character without an avatar."""
-    header = png_chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0))
-    pixels = png_chunk(b"IDAT", zlib.compress(b"\0\x80"))
-    return _PNG_SIGNATURE + header + pixels + png_chunk(b"IEND", b"")
-
-
-def png_chunk(type_: bytes, data: bytes) -> bytes:
-    checksum = struct.pack(">I", zlib.crc32(type_ + data))
-    return struct.pack(">I", len(data)) + type_ + data + checksum
-
-
-_WRITERS: Mapping[tuple[str, str], Callable[[Document], str | bytes]] = {
+_WRITERS: Mapping[tuple[str, str], Callable[[Document], str]] = {
     (NOTE, "md"): note_as_markdown,
     (NOTE, "txt"): as_text,
     (NOTE, "json"): as_archive,
@@ -242,7 +171,6 @@ _WRITERS: Mapping[tuple[str, str], Callable[[Document], str | bytes]] = {
     (MEDIA, "srt"): lambda document: _transcript(document, "srt"),
     (MEDIA, "vtt"): lambda document: _transcript(document, "vtt"),
     (CHARACTER, "json"): card_as_json,
-    (CHARACTER, "png"): card_as_png,
     (PROMPT, "json"): prompt_as_json,
     (PROMPT, "md"): prompt_as_markdown,
     (PROMPT, "txt"): fields_as_text,

@@ -139,6 +139,10 @@ class ConversationList(Sequence[Summary]):
             return summary
         raise IndexError("There are not so many conversations.")
 
+    def position(self, id: str) -> int | None:
+        """The place of a conversation; None if it is not in the list. Raises NotFound."""
+        return self._store.list_position(id, self._filter, self._title)
+
     def _slice(self, index: slice) -> list[Summary]:
         start, stop, step = index.start or 0, index.stop, index.step
         if step in (None, 1) and stop is not None and min(start, stop) >= 0:

@@ -265,7 +265,7 @@ class Reading:
         """The fields of a character or prompt, or the text, or a page of it if it is long."""
         retrieval = self._retrieval
         if isinstance(units, FieldChunks) and not retrieval.offset and retrieval.max_tokens is None:
-            fields = fields_of(units.passages())
+            fields = fields_of(units.passages)
             if sum(map(len, fields.values())) <= LONGEST_ANSWER:
                 return answer | {"content": fields}
         text, total = units.text_page(retrieval.offset, int(self._budget.room))
@@ -344,11 +344,11 @@ class Reading:
 
 def whole_transcript(chunks: StoredChunks, format: str, timestamps: bool) -> Json:
     """Raises InvalidInput if the text has no times and the format needs them."""
-    cues = list(cues_of(chunks.passages()))
+    cues = list(cues_of(chunks.passages))
     if cues:
         return transcript.write(cues, format, timestamps=timestamps)
     require_no_times(format, timestamps)
-    return text_of(chunks.passages())
+    return text_of(chunks.passages)
 
 
 def transcript_page(
@@ -361,7 +361,7 @@ def transcript_page(
     """
     offset = retrieval.offset
     budget = Budget(retrieval, whole_answer=True)
-    if next(cues_of(chunks.passages()), None) is None:
+    if next(cues_of(chunks.passages), None) is None:
         require_no_times(format, timestamps)
         text, total = chunks.text_page(offset, int(budget.room))
         return budget.cut(
@@ -369,7 +369,7 @@ def transcript_page(
         )
     cues: list[Cue] = []
     length = 0
-    for cue in islice(cues_of(chunks.passages()), offset, None):
+    for cue in islice(cues_of(chunks.passages), offset, None):
         cues.append(cue)
         length += len(cue.text)
         if length > budget.room and len(cues) > 1:

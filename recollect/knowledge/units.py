@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
-from recollect.errors import NotFound
 from recollect.importers.items import text_of
 from recollect.knowledge.paths import ConversationPath
 from recollect.knowledge.results import sender_of
 from recollect.knowledge.retrieval import LARGEST_OFFSET, Retrieval
 from recollect.language.chunking import CHUNK_TOKENS, chunks
-from recollect.language.text import iso
+from recollect.language.text import identifier, iso
 from recollect.model.audience import MASK, Audience, is_human_only
 from recollect.model.documents import Json, Passage, Summary
 from recollect.model.kinds import CHARACTER, CONVERSATION, PROMPT
 from recollect.store.base import Store
 
 _AT_ONCE = 32
-"""How many passages are read at once."""
+"""How many messages are read at once."""
 
 
 class Place(NamedTuple):
@@ -81,16 +80,38 @@ def units_of(store: Store, about: Summary, retrieval: Retrieval, audience: Audie
     if about.kind == CONVERSATION:
         message = retrieval.loc.get("message_id")
         return Messages(store, about.id, message if isinstance(message, str) else None, audience)
+    passages = read_passages(store, about, audience)
     if about.kind in (PROMPT, CHARACTER):
-        return FieldChunks(store, about.id, about.message_count, audience)
-    stored = StoredChunks(store, about.id, about.message_count, audience)
+        return FieldChunks(passages)
+    stored = StoredChunks(passages)
     if retrieval.mode in ("chunk", "chunk_with_siblings") and not retrieval.prefer_prechunked:
         return CustomChunks(stored, retrieval)
     return stored
 
 
+def read_passages(store: Store, about: Summary, audience: Audience) -> list[Passage]:
+    """The passages of an item as this audience reads them."""
+    passages, _ = store.passage_page(about.id, 0, about.message_count)
+    if audience is Audience.PERSON:
+        return passages
+    return [
+        passage._replace(
+            content=MASK,
+            attachments=(),
+            citations=(),
+            metadata={n: passage.metadata[n] for n in ("start", "end") if n in passage.metadata},
+        )
+        if is_human_only(passage)
+        else passage
+        for passage in passages
+    ]
+
+
 class Messages(Units):
-    """The messages on the canonical path of a conversation, or on one through a message."""
+    """The messages on the canonical path of a conversation, or on one through a message.
+
+    They are read when they are needed: a conversation may have very many.
+    """
 
     def __init__(self, store: Store, id: str, message: str | None, audience: Audience) -> None:
         is_hiding = audience is Audience.AGENT_HIDDEN
@@ -139,152 +160,86 @@ class Messages(Units):
 
 
 class StoredChunks(Units):
-    """The chunks of a text as they are stored, read when they are needed."""
+    """The chunks of a text as they are stored."""
 
-    def __init__(self, store: Store, document: str, size: int, audience: Audience) -> None:
-        self._store = store
-        self._document = document
-        self._size = size
-        self._masks = audience is not Audience.PERSON
-        self._cache: dict[int, Passage] = {}
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = passages
 
     def __len__(self) -> int:
-        return self._size
+        return len(self.passages)
 
     def passage(self, number: int) -> Passage:
-        if number not in self._cache:
-            start = max(0, number - _AT_ONCE // 2)
-            self._cache |= {p.position: p for p in self._read(start, _AT_ONCE)}
-        return self._cache[number]
-
-    def passages(self) -> Iterator[Passage]:
-        """All passages in order."""
-        for start in range(0, self._size, 8 * _AT_ONCE):
-            yield from self._read(start, 8 * _AT_ONCE)
-
-    def _read(self, start: int, count: int) -> list[Passage]:
-        passages, _ = self._store.passage_page(self._document, start, count)
-        return [self._mask(passage) for passage in passages]
-
-    def _mask(self, passage: Passage) -> Passage:
-        if not self._masks or not is_human_only(passage):
-            return passage
-        metadata = {n: passage.metadata[n] for n in ("start", "end") if n in passage.metadata}
-        return passage._replace(content=MASK, attachments=(), citations=(), metadata=metadata)
+        return self.passages[number]
 
     def text(self, number: int) -> str:
-        return self.passage(number).content
+        return self.passages[number].content
 
     # -- places ---
 
     def find(self, loc: Mapping[str, Json]) -> Place | None:
-        if loc.get("chunk_uuid"):
-            place = self._find_id(loc)
-            if place is None:
-                place = self._find_position(loc)
-                place = place and place._replace(is_exact=False)
-            return place
-        number = whole_number(loc.get("chunk_index"))
-        if number is not None and number < len(self):
-            offset = whole_number(loc.get("approx_offset"))
-            return Place(number, offset_in(self.passage(number), offset))
+        offset, index = whole_number(loc.get("approx_offset")), whole_number(loc.get("chunk_index"))
+        name = loc.get("chunk_uuid")
+        if name:
+            # Ids depend on the text, so a chunk with the id is the same as it was.
+            for number, passage in enumerate(self.passages):
+                if passage.id == identifier(str(name)):
+                    is_moved = "chunk_index" in loc and index != number
+                    return Place(number, None if is_moved else offset_in(passage, offset))
+            place = self._find_position(loc)
+            return place and place._replace(is_exact=False)
+        if index is not None and index < len(self):
+            return Place(index, offset_in(self.passages[index], offset))
         return self._find_position(loc)
-
-    def _find_id(self, loc: Mapping[str, Json]) -> Place | None:
-        """The chunk with an id. Ids depend on the text, so the chunk is the same as it was."""
-        with suppress(NotFound):
-            key = self._store.passage_key(self._document, str(loc["chunk_uuid"]))
-            for _, passage in self._store.passages_by_key([key]).values():
-                offset = None
-                if whole_number(loc.get("chunk_index", passage.position)) == passage.position:
-                    offset = offset_in(passage, whole_number(loc.get("approx_offset")))
-                return Place(passage.position, offset)
-        return None
 
     def _find_position(self, loc: Mapping[str, Json]) -> Place | None:
         """The place at an offset, a time or a number, whatever is there now."""
         offset, seconds = whole_number(loc.get("approx_offset")), loc.get("seconds")
-        if offset is not None:
-            return self._find_offset(offset)
+        if offset is not None and self.passages:
+            sizes = [len(passage.content) for passage in self.passages]
+            starts = [0, *accumulate(sizes[:-1])]
+            if start_of(self.passages[-1]) and self.passages[-1].type != "field":
+                starts = list(map(start_of, self.passages))  # a mask is shorter than its text
+            number = bisect_right(starts, offset) - 1
+            return Place(number, min(offset - starts[number], max(0, sizes[number] - 1)))
         if isinstance(seconds, (int, float)):
             return self._find_seconds(float(seconds))
-        number = whole_number(loc.get("chunk_index"))
-        return Place(number) if number is not None and number < len(self) else None
-
-    def _find_offset(self, offset: int) -> Place | None:
-        """The place of a character of the text; the last one if the text is shorter."""
-        place = None
-        first, start = self._chunk_at(offset)
-        for number in range(first, len(self)):
-            length = len(self.passage(number).content)
-            place = Place(number, min(offset - start, max(0, length - 1)))
-            start += length
-            if offset < start:
-                break
-        return place
+        index = whole_number(loc.get("chunk_index"))
+        return Place(index) if index is not None and index < len(self) else None
 
     def _find_seconds(self, seconds: float) -> Place | None:
         """The place of what is said at a time."""
         place = None
-        for passage in self.passages():
+        for number, passage in enumerate(self.passages):
             times = passage.metadata.get("cues") or []
             if not times or times[0][1] > seconds:
                 break
             cue = bisect_right(times, seconds, key=lambda time: time[1]) - 1
-            place = Place(passage.position, times[max(cue, 0)][0])
+            place = Place(number, times[max(cue, 0)][0])
         return place
-
-    # -- pages of the text ---
 
     def text_page(self, offset: int, room: int) -> tuple[str, int]:
         """The `room` characters from an offset, and the length of the whole text."""
-        parts: list[str] = []
-        length = self._length
-        number, start = self._chunk_at(offset)
-        while number < len(self) and (length is None or start < offset + room):
-            text = self.text(number)
-            if length is not None and text == MASK:  # as long as the text that it hides
-                size = self.passage(number).metadata.get("end", start) - start
-                text = text.ljust(size)[: max(0, size)]
-            parts.append(text[max(0, offset - start) : max(0, offset + room - start)])
-            start += len(text)
-            number += 1
-        return "".join(parts), start if length is None else length
-
-    @property
-    def _length(self) -> int | None:
-        """The length of the text; None if the chunks do not tell where in it they start."""
-        last = max(0, len(self) - 1)
-        if last and not self._start(last):
-            return None
-        passages, _ = self._store.passage_page(self._document, last, 1)
-        return self._start(last) + len(text_of(passages))
-
-    def _chunk_at(self, offset: int) -> tuple[int, int]:
-        """A chunk at or before an offset in the text, and where it starts."""
-        if self._length is None:
-            return 0, 0
-        number = bisect_right(range(1, len(self)), offset, key=self._start)
-        return number, self._start(number) if number else 0
-
-    def _start(self, number: int) -> int:
-        passages, _ = self._store.passage_page(self._document, number, 1)
-        return start_of(passages[0]) if passages else 0
+        text = ""
+        for number in range(len(self)):
+            part, passage = self.text(number), self.passages[number]
+            end = whole_number(passage.metadata.get("end"))
+            if part == MASK and end is not None:  # as long as the text that it hides
+                part = part.ljust(end - len(text))[: max(0, end - len(text))]
+            text += part
+        return text[offset : offset + room], len(text)
 
 
 class FieldChunks(StoredChunks):
     """The fields of a character or prompt. The text of each starts with its name."""
 
-    _length = None  # each field starts at 0
-
     def heading(self, number: int) -> str:
-        role = self.passage(number).role
-        is_continued = number > 0 and self.passage(number - 1).role == role
+        role = self.passages[number].role
+        is_continued = number > 0 and self.passages[number - 1].role == role
         return "" if is_continued else f"{role}: "
 
     def text(self, number: int) -> str:
-        passage = self.passage(number)
-        is_last = number + 1 == len(self) or self.passage(number + 1).role != passage.role
+        passage = self.passages[number]
+        is_last = number + 1 == len(self) or self.passages[number + 1].role != passage.role
         return self.heading(number) + passage.content + ("\n" if is_last else "")
 
     def find(self, loc: Mapping[str, Json]) -> Place | None:
@@ -300,15 +255,15 @@ class FieldChunks(StoredChunks):
             return super()._find_position(loc)
         offset = whole_number(loc.get("approx_offset"))
         place = None
-        for passage in self.passages():
+        for number, passage in enumerate(self.passages):
             if passage.role == name:
-                place = Place(passage.position, offset_in(passage, offset))
+                place = Place(number, offset_in(passage, offset))
                 if (offset or 0) < start_of(passage) + len(passage.content):
                     break
         return place
 
     def identity(self, number: int) -> dict[str, Json]:
-        return {"field": self.passage(number).role} | super().identity(number)
+        return {"field": self.passages[number].role} | super().identity(number)
 
 
 class CustomChunks(Units):
@@ -316,10 +271,8 @@ class CustomChunks(Units):
 
     def __init__(self, stored: StoredChunks, retrieval: Retrieval) -> None:
         self._stored = stored
-        self._passages = list(stored.passages())
-        self._starts = [0]
-        for passage in self._passages:
-            self._starts.append(self._starts[-1] + len(passage.content))
+        self._passages = stored.passages
+        self._starts = [0, *accumulate(len(passage.content) for passage in self._passages)]
         self._text = text_of(self._passages)
         self._chunks = chunks(
             self._text,
@@ -332,8 +285,7 @@ class CustomChunks(Units):
         return len(self._chunks)
 
     def passage(self, number: int) -> Passage:
-        index = bisect_right(self._starts, self._chunks[number].start) - 1
-        return self._passages[min(max(0, index), len(self._passages) - 1)]
+        return self.locate(number, 0)[0]
 
     def text(self, number: int) -> str:
         return self.render(number, number)

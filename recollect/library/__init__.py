@@ -108,20 +108,28 @@ class Library(LibraryReader):
         return receipt
 
     def import_items(
-        self, items: Iterable[Document | Mapping[str, Json]], *, label: str = "items"
+        self,
+        items: Iterable[Document | Mapping[str, Json] | Problem],
+        *,
+        label: str = "items",
+        job: str = "",
     ) -> Receipt:
         """Import conversations and items that a program has, as `import_path` imports files.
 
         An item is a Document, or a mapping as `export` writes it: at least an `id` and `messages`,
         each with `role` and `content`, or as OpenAI's and Anthropic's SDKs have them. Items are
         read one by one, so a generator may yield more than fits into memory. Unusable items are
-        counted in the receipt, and the import continues. `label` names the import in its receipt.
+        counted in the receipt, and the import continues. `label` names the import in its receipt;
+        `job` is as for `import_path`. A Problem is only noted in it.
         """
-        from recollect.transfer.importing import import_documents
+        from recollect.transfer.importing import finished_import, import_documents
         from recollect.transfer.restoring import parse_item
 
+        receipt = finished_import(self._store, job)
+        if receipt is not None:
+            return receipt
         documents = chain.from_iterable(map(parse_item, items))
-        receipt = import_documents(self._store, label, documents, self.exclusion())
+        receipt = import_documents(self._store, label, documents, self.exclusion(), job)
         self.wake_indexer()
         return receipt
 
@@ -141,12 +149,6 @@ class Library(LibraryReader):
             receipt = import_file(self._store, files, admission)
         self.wake_indexer()
         return receipt
-
-    def record_failed_import(self, path: str, problem: Problem, job: str = "") -> Receipt:
-        """Store the receipt of an import that was given up."""
-        from recollect.transfer.importing import record_failed_import
-
-        return record_failed_import(self._store, path, problem, job)
 
     def undo_import(self, receipt: int) -> Receipt:
         """Remove what an import added, and restore what it changed."""
@@ -244,17 +246,6 @@ class Library(LibraryReader):
         changes = metadata_changes(metadata, tags, pinned)
         edit = Edit(title=title, project=project, metadata=changes)
         self._store.edit(conversation_id, edit)
-        self.wake_indexer()
-
-    def revise_conversation(
-        self, conversation_id: str, change: Callable[[Document], Document]
-    ) -> None:
-        """Replace a conversation by the result of `change`, in one transaction.
-
-        `change` may raise to cancel, and may be called more than once. It must keep the messages
-        and their order. Raises NotFound.
-        """
-        self._store.revise(conversation_id, change)
         self.wake_indexer()
 
     def delete_conversation(self, conversation_id: str) -> Document:
@@ -439,7 +430,7 @@ class Library(LibraryReader):
         return result
 
     def audit(self, risks: Sequence[str] = (), progress: Progress | None = None) -> RiskReport:
-        """Report secrets, instructions aimed at agents, and duplicates. Changes nothing."""
+        """Report secrets and instructions aimed at agents. Changes nothing."""
         from recollect.transfer.risks import RISKS, report_risks
 
         return report_risks(self._store, tuple(risks) or RISKS, progress)

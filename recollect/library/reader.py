@@ -46,7 +46,7 @@ from recollect.store.values import Candidate, Findings, OnDamage, Purge
 if TYPE_CHECKING:
     from recollect.index.background import Indexer
     from recollect.index.meaning import Meaning
-    from recollect.index.status import EmbeddingStatus, IndexStatus
+    from recollect.index.status import IndexStatus
     from recollect.knowledge.listing import ConversationList, FacetCache, ListPage
     from recollect.search.engine import Searches
     from recollect.search.literal import TextMatches
@@ -351,15 +351,6 @@ class LibraryReader:
 
         return read_path(self._store, conversation_id, through, start)
 
-    def digest(self, projects: Sequence[str], tokens: int, *, without: str | None = None) -> str:
-        """A digest of recent work in these projects, of at most `tokens` tokens.
-
-        `without` is the id of a conversation to leave out.
-        """
-        from recollect.memory.digest import digest
-
-        return digest(self._store, projects, tokens, without=without)
-
     def message(self, conversation_id: str, message_id: str) -> Passage:
         """One message. Raises NotFound."""
         from recollect.knowledge.paths import read_message
@@ -428,16 +419,6 @@ class LibraryReader:
 
         filter = self._complete_filter(filter, (CONVERSATION,))
         return list_page(self._store, filter, storable(title), limit, sort, cursor)
-
-    def list_position(
-        self, id: str, filter: Filter | None = None, *, title: str = ""
-    ) -> int | None:
-        """How many conversations come before this one in `conversations` with the same arguments.
-
-        None if it is not among them. Raises NotFound.
-        """
-        filter = require_filter(filter).with_default_kinds((CONVERSATION,))
-        return self._store.list_position(id, filter, storable(title))
 
     def documents(
         self, filter: Filter | None = None, on_damage: OnDamage | None = None
@@ -538,9 +519,3 @@ class LibraryReader:
         if self._background is None:
             return index_status(self._store, is_background=False)
         return index_status(self._store, is_background=True, problem=self._background.problem)
-
-    def embedding_status(self) -> list[EmbeddingStatus]:
-        """For each embedding model that was used: the share of the messages that has vectors."""
-        from recollect.index.status import embedding_status
-
-        return embedding_status(self._store)

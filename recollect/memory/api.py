@@ -230,6 +230,15 @@ class Memory:
         entries = [(candidates[key].created_at or at, key, hit) for key, hit in hits.items()]
         return sorted(entries, key=lambda entry: entry[:2])
 
+    def digest(self, projects: Sequence[str], tokens: int, *, without: str | None = None) -> str:
+        """A digest of recent work in these projects, of at most `tokens` tokens.
+
+        `without` is the id of a conversation to leave out.
+        """
+        from recollect.memory.digest import digest
+
+        return digest(self._store, projects, tokens, without=without)
+
     # -- deletion ---
 
     def forget(

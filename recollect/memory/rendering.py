@@ -250,7 +250,7 @@ def entries_json(hits: Iterable[MemoryHit]) -> list[dict[str, Any]]:
 
 def observation_json(hit: ObservationHit) -> dict[str, Any]:
     observation = hit.observation
-    value: dict[str, Any] = {
+    return {
         "id": observation.id,
         "path": hit.path,
         "project": project_name(observation.project),
@@ -264,7 +264,6 @@ def observation_json(hit: ObservationHit) -> dict[str, Any]:
         "summary": observation.subtitle or observation.title,
         "snippet": hit.snippet,
     }
-    return value
 
 
 def conversation_json(hit: ConversationHit) -> dict[str, Any]:

@@ -10,7 +10,6 @@ encrypted.
 
 from __future__ import annotations
 
-import io
 import os
 import threading
 import zlib
@@ -19,7 +18,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import apsw
 
@@ -32,14 +31,15 @@ from recollect.store.sqlite.private_files import create_private_folder, protect_
 from recollect.store.sqlite.verification import check_small_database
 from recollect.transfer.archive_files import (
     ENCRYPTED_SUFFIX,
-    EncryptedReader,
-    EncryptedWriter,
     complete_end,
     decompressed,
+    decrypt,
+    encrypt,
+    member,
     older_copy,
     part_digest,
     private_file,
-    write_member,
+    read_chunks,
 )
 
 _SCHEMA = """
@@ -339,8 +339,12 @@ class Archive:
         try:
             if copy.stat().st_size < size:
                 raise EOFError("it is incomplete")
-            with self._open_copy(archived, copy, size) as members:
-                yield from decompressed(members, size)
+            chunks = read_chunks(copy, size)
+            aes = cipher(self.folder)
+            if aes is not None:
+                name = archived.path.relative_to(self.folder).as_posix()
+                chunks = decrypt(copy, aes, name.removesuffix(ENCRYPTED_SUFFIX), size)
+            yield from decompressed(chunks)
         except FileNotFoundError as error:
             raise DamagedLibrary(f"is missing: {copy}") from error
         except (EOFError, zlib.error, DamagedLibrary) as error:
@@ -354,23 +358,12 @@ class Archive:
         return self.folder / f"{path}.gz"
 
     def _write(self, copy: IO[bytes], name: str, file: IO[bytes], start: int, end: int) -> None:
-        aes = cipher(self.folder)
-        if aes is None:
-            write_member(copy, file, start, end)
+        aes, chunks = cipher(self.folder), member(file, start, end)
+        if aes is not None:
+            encrypt(copy, chunks, aes, name)
             return
-        with EncryptedWriter(copy, aes, name) as encrypted:
-            write_member(cast("IO[bytes]", encrypted), file, start, end)
-
-    def _open_copy(self, archived: Archived, copy: Path, end: int) -> IO[bytes]:
-        """The gzip members of a copy, decrypted; up to a position in the file, if it is encrypted.
-
-        The position is where the last append ended. An interrupted one may have left more.
-        """
-        aes = cipher(self.folder)
-        if aes is None:
-            return copy.open("rb")
-        name = archived.path.relative_to(self.folder).as_posix().removesuffix(ENCRYPTED_SUFFIX)
-        return io.BufferedReader(EncryptedReader(copy.open("rb"), aes, name, end))
+        for chunk in chunks:
+            copy.write(chunk)
 
     def _row(self, db: Connection, source: str, path: str) -> int:
         """The id of a file. If another file already has the name, a number is appended to it."""

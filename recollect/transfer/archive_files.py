@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -42,25 +40,30 @@ def private_file(path: Path, mode: str) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
 
 
-def write_member(copy: IO[bytes], file: IO[bytes], start: int, end: int) -> None:
-    """Write one gzip member, line by line: a private span never crosses lines."""
+def member(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
+    """One gzip member with a part of a file, line by line: a private span never crosses lines."""
     file.seek(start)
     remaining = end - start
-    with gzip.GzipFile(fileobj=copy, mode="wb", mtime=0) as member:
-        while line := file.readline(remaining) if remaining > 0 else b"":
-            remaining -= len(line)
-            member.write(without_private_json(line))
+    compressor = zlib.compressobj(wbits=_GZIP)
+    while line := file.readline(remaining) if remaining > 0 else b"":
+        remaining -= len(line)
+        yield compressor.compress(without_private_json(line))
+    yield compressor.flush()
 
 
-def decompressed(members: IO[bytes], size: int) -> Iterator[bytes]:
-    """The text of the gzip members in the first bytes of a file, whose checksums are compared.
+def read_chunks(path: Path, size: int) -> Iterator[bytes]:
+    """The first bytes of a file. An interrupted append may have left more."""
+    with path.open("rb") as file:
+        while size > 0 and (data := file.read(min(_CHUNK_BYTES, size))):
+            size -= len(data)
+            yield data
 
-    An interrupted append may have left more bytes. Raises EOFError if a member is cut.
-    """
+
+def decompressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The text of gzip members, whose checksums are compared. Raises EOFError if one is cut."""
     member = zlib.decompressobj(_GZIP)
     is_complete = True
-    while data := members.read(min(_CHUNK_BYTES, size)):
-        size -= len(data)
+    for data in chunks:
         while data:
             yield member.decompress(data)
             is_complete = member.eof
@@ -111,84 +114,43 @@ def part_digest(
 # file, are authenticated with it, so neither frames nor files can be exchanged.
 
 
-class EncryptedWriter(io.RawIOBase):
-    """Encrypts what is written, and appends it to a file. Closing it does not close the file."""
+def encrypt(file: IO[bytes], chunks: Iterable[bytes], cipher: Any, name: str) -> None:
+    """Append what is yielded to a file, encrypted."""
+    buffer = bytearray()
 
-    def __init__(self, file: IO[bytes], cipher: Any, name: str) -> None:
-        self._file = file
-        self._name = name.encode()
-        self._cipher = cipher
-        self._buffer = bytearray()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._buffer += data
-        while len(self._buffer) >= _FRAME_BYTES:
-            self._write_frame(_FRAME_BYTES)
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed and self._buffer:
-            self._write_frame(len(self._buffer))
-        super().close()
-
-    def _write_frame(self, size: int) -> None:
+    def write_frame(size: int) -> None:
         nonce = os.urandom(NONCE_BYTES)
-        context = self._file.tell().to_bytes(8, "little") + self._name
-        frame = nonce + self._cipher.encrypt(nonce, bytes(self._buffer[:size]), context)
-        self._file.write(_LENGTH.pack(len(frame)) + frame)
-        del self._buffer[:size]
+        context = file.tell().to_bytes(8, "little") + name.encode()
+        frame = nonce + cipher.encrypt(nonce, bytes(buffer[:size]), context)
+        file.write(_LENGTH.pack(len(frame)) + frame)
+        del buffer[:size]
+
+    for chunk in chunks:
+        buffer += chunk
+        while len(buffer) >= _FRAME_BYTES:
+            write_frame(_FRAME_BYTES)
+    if buffer:
+        write_frame(len(buffer))
 
 
-class EncryptedReader(io.RawIOBase):
-    """Reads what an `EncryptedWriter` has written, up to the position `end` of the file.
+def decrypt(path: Path, cipher: Any, name: str, end: int | None = None) -> Iterator[bytes]:
+    """What `encrypt` has written to a file, up to a position in it. Raises DamagedLibrary."""
+    from cryptography.exceptions import InvalidTag
 
-    Closing it closes the file.
-    """
-
-    def __init__(self, file: IO[bytes], cipher: Any, name: str, end: int | None = None) -> None:
-        self._file = file
-        self._name = name.encode()
-        self._cipher = cipher
-        self._end = end
-        self._buffer = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: Any) -> int:
-        if not self._buffer:
-            self._buffer = self._read_frame()
-        data = self._buffer[: len(target)]
-        target[: len(data)] = data
-        self._buffer = self._buffer[len(data) :]
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def _read_frame(self) -> bytes:
-        """The next frame, or nothing at the end of the file."""
-        from cryptography.exceptions import InvalidTag
-
-        position = self._file.tell()
-        if self._end is not None and position >= self._end:
-            return b""
-        header = self._file.read(_LENGTH.size)
-        if not header:
-            return b""
-        try:
-            (length,) = _LENGTH.unpack(header)
-            if length > NONCE_BYTES + _FRAME_BYTES + _TAG_BYTES:
-                raise ValueError("impossible length")
-            frame = self._file.read(length)
-            context = position.to_bytes(8, "little") + self._name
-            nonce, text = frame[:NONCE_BYTES], frame[NONCE_BYTES:]
-            return bytes(self._cipher.decrypt(nonce, text, context))
-        except (InvalidTag, ValueError, struct.error) as error:
-            raise DamagedLibrary(
-                f"{self._file.name} is damaged, or was encrypted with another key or name."
-            ) from error
+    with path.open("rb") as file:
+        while end is None or file.tell() < end:
+            position = file.tell()
+            header = file.read(_LENGTH.size)
+            if not header:
+                return
+            try:
+                (length,) = _LENGTH.unpack(header)
+                if length > NONCE_BYTES + _FRAME_BYTES + _TAG_BYTES:
+                    raise ValueError("impossible length")
+                frame = file.read(length)
+                context = position.to_bytes(8, "little") + name.encode()
+                yield bytes(cipher.decrypt(frame[:NONCE_BYTES], frame[NONCE_BYTES:], context))
+            except (InvalidTag, ValueError, struct.error) as error:
+                raise DamagedLibrary(
+                    f"{path} is damaged, or was encrypted with another key or name."
+                ) from error

@@ -9,7 +9,7 @@ leave a copy of something the library no longer has.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -98,8 +98,8 @@ class _Match:
 def preview(store: Store, selection: Selection, progress: Progress | None = None) -> ForgetReport:
     """Count what a selection matches, with examples. Changes nothing."""
     report = ForgetReport(done=False)
-    for match in matches(store, selection, progress):
-        count(report, match)
+    for found in matches(store, selection, progress):
+        count(report, found)
     if selection.is_text_only:
         report.earlier_versions = store.delete_undo_states(state_matcher(selection), dry_run=True)
     return report
@@ -116,19 +116,19 @@ def forget(
     batch: list[_Match] = []
 
     def forget_batch() -> None:
-        for match in batch:
-            name = (match.document.source, match.document.source_id)
-            is_whole = match.removal.passages is None
+        for each in batch:
+            name = (each.document.source, each.document.source_id)
+            is_whole = each.removal.passages is None
             delete = archive.forget if is_whole else archive.stop_copying
             report.archived_files += delete(name)
-        store.forget([match.removal for match in batch])
-        for match in batch:
-            count(report, match)
+        store.forget([each.removal for each in batch])
+        for each in batch:
+            count(report, each)
         batch.clear()
 
-    for match in matches(store, selection, progress):
-        batch.append(match)
-        size = sum(len(match.passages) for match in batch)
+    for found in matches(store, selection, progress):
+        batch.append(found)
+        size = sum(len(each.passages) for each in batch)
         if len(batch) >= _MAX_BATCH_DOCUMENTS or size >= _MAX_BATCH_PASSAGES:
             forget_batch()
     if batch:
@@ -142,7 +142,7 @@ def forget(
 
 def matches(store: Store, selection: Selection, progress: Progress | None) -> Iterator[_Match]:
     selection.validate()
-    matcher = _Matcher(selection)
+    contains = text_matcher(selection)
     require_existing(store, selection)
     total = store.size()
     examined = 0
@@ -156,9 +156,9 @@ def matches(store: Store, selection: Selection, progress: Progress | None) -> It
         hidden=True,
     )
     for document in store.iter_documents(filter):
-        match = matcher.match(document)
-        if match is not None:
-            yield match
+        found = match(document, selection, contains)
+        if found is not None:
+            yield found
         examined += len(document.passages)
         if progress is not None:
             progress("Searching", min(examined, total), total)
@@ -179,81 +179,59 @@ def require_existing(store: Store, selection: Selection) -> None:
         store.passage_key(conversation, id_)
 
 
-class _Matcher:
-    """Decides what of a document a selection matches."""
+def match(
+    document: Document, selection: Selection, contains: Callable[[str], bool]
+) -> _Match | None:
+    """What of a document a selection matches."""
+    whole = _Match(document, Removal(document.id), document.passages)
+    if not selection.of_messages:
+        return whole
 
-    def __init__(self, selection: Selection) -> None:
-        self._selection = selection
-        self._contains = text_matcher(selection)
+    def is_in(*values: Any) -> bool:
+        """Whether any of these JSON values contains the text."""
+        return any(map(contains, texts(values)))
 
-    def match(self, document: Document) -> _Match | None:
-        selection = self._selection
-        if not selection.of_messages:
-            return _Match(document, Removal(document.id), document.passages)
-        passages = tuple(self._matching_passages(document))
-        if document.kind != CONVERSATION:
-            if not passages and not self._is_named(document):
-                return None
-            return _Match(document, Removal(document.id), document.passages)
-        has_title = self._has_title(document, passages)
-        metadata = self._metadata_keys(document, passages)
-        if not passages and not has_title and not metadata:
-            return None
-        ids = tuple(passage.id for passage in passages)
-        return _Match(document, Removal(document.id, ids, has_title, metadata), passages)
+    first, last = span(document, selection)
+    passages = tuple(
+        passage
+        for passage in document.passages
+        if (not selection.messages or identifier(passage.id) in selection.messages)
+        and first <= passage.position <= last
+        and is_within(passage.created_at, selection)
+        and (
+            not selection.has_pattern
+            or is_in(passage.content, passage.metadata, passage.attachments, passage.citations)
+        )
+    )
+    # If only some messages are searched, titles and metadata go only with one of them.
+    is_narrowed = selection._replace(text="", pattern="").of_messages
+    if document.kind != CONVERSATION:
+        is_named = selection.has_pattern and not is_narrowed
+        is_named = is_named and is_in(document.title, document.metadata)
+        return whole if passages or is_named else None
+    is_searched = selection.has_pattern and (bool(passages) or not is_narrowed)
+    has_title = bool(document.title) and (
+        (is_searched and contains(document.title)) or quotes_any(document.title, passages)
+    )
+    keys = tuple(key for key, value in document.metadata.items() if is_searched and is_in(value))
+    if not passages and not has_title and not keys:
+        return None
+    ids = tuple(passage.id for passage in passages)
+    return _Match(document, Removal(document.id, ids, has_title, keys), passages)
 
-    def _matching_passages(self, document: Document) -> Iterator[Passage]:
-        selection = self._selection
-        first, last = span(document, selection)
-        for passage in document.passages:
-            if selection.messages and identifier(passage.id) not in selection.messages:
-                continue
-            values = (passage.content, passage.metadata, passage.attachments, passage.citations)
-            if (
-                first <= passage.position <= last
-                and self._is_in_range(passage.created_at)
-                and (not selection.has_pattern or self._is_in(values))
-            ):
-                yield passage
 
-    def _is_in_range(self, moment: datetime | None) -> bool:
-        after, before = self._selection.after, self._selection.before
-        if moment is None:
-            return after is None and before is None
-        return (after is None or moment >= after) and (before is None or moment <= before)
+def is_within(moment: datetime | None, selection: Selection) -> bool:
+    after, before = selection.after, selection.before
+    if moment is None:
+        return after is None and before is None
+    return (after is None or moment >= after) and (before is None or moment <= before)
 
-    def _is_in(self, value: Any) -> bool:
-        """Whether a JSON value contains the text."""
-        return any(map(self._contains, texts(value)))
 
-    def _is_named(self, document: Document) -> bool:
-        """Whether the title or metadata of a document contains the text."""
-        if not self._selection.has_pattern or self._is_narrowed:
-            return False
-        return self._is_in((document.title, document.metadata))
-
-    @property
-    def _is_narrowed(self) -> bool:
-        """Whether only some messages are searched for the text."""
-        return self._selection._replace(text="", pattern="").of_messages
-
-    def _has_title(self, document: Document, passages: tuple[Passage, ...]) -> bool:
-        """Whether the title contains the text, or is the beginning of a forgotten message."""
-        if not document.title:
-            return False
-        is_searched = self._selection.has_pattern and (passages or not self._is_narrowed)
-        if is_searched and self._contains(document.title):
-            return True
-        beginning = " ".join(document.title.rstrip("….").split())
-        size = 4 * len(beginning) + 1_000
-        starts = (" ".join(passage.content[:size].split()) for passage in passages)
-        return any(start.startswith(beginning) for start in starts)
-
-    def _metadata_keys(self, document: Document, passages: tuple[Passage, ...]) -> tuple[str, ...]:
-        """The metadata of a conversation that contains the text."""
-        if not self._selection.has_pattern or (self._is_narrowed and not passages):
-            return ()
-        return tuple(key for key, value in document.metadata.items() if self._is_in(value))
+def quotes_any(title: str, passages: Iterable[Passage]) -> bool:
+    """Whether a title is the beginning of a message."""
+    beginning = " ".join(title.rstrip("….").split())
+    size = 4 * len(beginning) + 1_000
+    return any(" ".join(p.content[:size].split()).startswith(beginning) for p in passages)
 
 
 def span(document: Document, selection: Selection) -> tuple[float, float]:

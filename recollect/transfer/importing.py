@@ -68,14 +68,20 @@ def import_files(
 
 
 def import_documents(
-    store: Store, label: str, items: Iterable[Document | Problem], exclusion: Exclusion
+    store: Store,
+    label: str,
+    items: Iterable[Document | Problem],
+    exclusion: Exclusion,
+    job: str = "",
 ) -> Receipt:
     """Import documents from a program, and return the receipt."""
-    run = _Run(store, store.start_import(label), admission(store, exclusion))
+    run = _Run(store, store.start_import(label, job), admission(store, exclusion))
     file = FileReceipt(label, RECOLLECT.name)
-    run.receipt.files.append(file)
     try:
         for item in items:
+            is_of_file = isinstance(item, Document) or item.unit != "files"
+            if is_of_file and not run.receipt.files:
+                run.receipt.files.append(file)
             run.take(item, file)
         run.save()
         run.receipt.finished_at = datetime.now(UTC)
@@ -267,18 +273,6 @@ def finished_import(store: Store, job: str) -> Receipt | None:
         if receipt.job == job and (receipt.finished_at or receipt.undone_at):
             return receipt
     return None
-
-
-def record_failed_import(store: Store, path: str, problem: Problem, job: str) -> Receipt:
-    """Store the receipt of an import that was given up."""
-    receipt = finished_import(store, job)
-    if receipt is not None:
-        return receipt
-    receipt = store.start_import(path, job)
-    receipt.left_out.note(problem)
-    receipt.finished_at = datetime.now(UTC)
-    store.update_receipt(receipt)
-    return receipt
 
 
 # -- which imports run now ---------------------------------------------------

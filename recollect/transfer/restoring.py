@@ -22,9 +22,9 @@ from recollect.transfer.archive import Archive
 from recollect.transfer.export import as_json
 
 
-def parse_item(item: Document | Mapping[str, Any]) -> Iterator[Document | Problem]:
+def parse_item(item: Document | Mapping[str, Any] | Problem) -> Iterator[Document | Problem]:
     """A document that a program has made, or the reasons why it cannot be used, or in part."""
-    if isinstance(item, Document):
+    if isinstance(item, (Document, Problem)):
         yield item
         return
     try:

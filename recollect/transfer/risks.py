@@ -1,4 +1,4 @@
-"""Report what is risky in stored text: secrets, instructions aimed at agents, and duplicates.
+"""Report what is risky in stored text: secrets, and instructions aimed at agents.
 
 Documents are read one at a time. Findings beyond a limit are counted but not listed.
 """
@@ -6,9 +6,8 @@ Documents are read one at a time. Findings beyond a limit are counted but not li
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
-from hashlib import blake2b
 
 from recollect.language.text import printable
 from recollect.model.documents import Document, Passage
@@ -21,13 +20,11 @@ from recollect.store.base import Store
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 SEVERITIES = (HIGH, MEDIUM, LOW)
-SECRET, INSTRUCTION, DUPLICATE = "secret", "instruction", "duplicate"
-RISKS = (SECRET, INSTRUCTION, DUPLICATE)
+SECRET, INSTRUCTION = "secret", "instruction"
+RISKS = (SECRET, INSTRUCTION)
 
 _MAX_FINDINGS = 10_000
 _EXCERPT = 60
-_MIN_DUPLICATE = 200  # shorter texts are often the same by chance
-_MIN_COPIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +41,6 @@ class Finding:
     source: str
     created_at: datetime | None
     excerpt: str
-    copies: int = 0
-    """For duplicates: how many conversations have the text."""
 
 
 @dataclass(slots=True)
@@ -79,19 +74,14 @@ def report_risks(
 ) -> RiskReport:
     """Examine every message and item of a library. Changes nothing."""
     report = RiskReport()
-    duplicates = _Duplicates()
     total = store.size()
     for document in store.iter_documents(Filter(kinds=KINDS, hidden=True)):
         for passage in document.passages:
             for finding in _findings(document, passage, risks):
                 report.add(finding)
-            if DUPLICATE in risks:
-                duplicates.add(document, passage)
         report.messages += len(document.passages)
         if progress is not None:
             progress("Examining", min(report.messages, total), total)
-    for finding in duplicates.findings():
-        report.add(finding)
     order = {severity: number for number, severity in enumerate(SEVERITIES)}
     report.findings.sort(key=lambda finding: order[finding.severity])
     return report
@@ -160,30 +150,3 @@ def _excerpt(text: str, start: int, end: int) -> str:
 def mask(text: str) -> str:
     clean, _ = redact_text(text)
     return " ".join(printable(clean).split())
-
-
-class _Duplicates:
-    """Counts in how many conversations each long text occurs."""
-
-    def __init__(self) -> None:
-        self._copies: dict[bytes, int] = {}
-        self._last: dict[bytes, str] = {}
-        self._first: dict[bytes, Finding] = {}
-
-    def add(self, document: Document, passage: Passage) -> None:
-        if len(passage.content) < _MIN_DUPLICATE or document.kind != CONVERSATION:
-            return
-        text = " ".join(passage.content.split()).encode("utf-8", "surrogatepass")
-        digest = blake2b(text, digest_size=12).digest()
-        if self._last.get(digest) == document.id:
-            return
-        self._last[digest] = document.id
-        self._copies[digest] = self._copies.get(digest, 0) + 1
-        if self._copies[digest] == _MIN_COPIES:
-            excerpt = _excerpt(passage.content, 0, _EXCERPT)
-            what = (DUPLICATE, "same text", LOW)
-            self._first[digest] = _finding(document, passage, what, excerpt)
-
-    def findings(self) -> Iterator[Finding]:
-        for digest, finding in self._first.items():
-            yield replace(finding, copies=self._copies[digest])

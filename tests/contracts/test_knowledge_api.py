@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -96,16 +95,6 @@ def test_the_total_does_not_depend_on_the_offset(
             assert page["total_estimated"] == count, offset
 
 
-@proves("C3-02")
-def test_the_total_of_many_matches_in_few_items_is_the_number_of_items(library: Library) -> None:
-    save(library, *(note(f"n{n}", "A walrus swims. " * 2_500) for n in range(26)))
-    messages = [{"role": "user", "content": f"Walrus {n % 90}."} for n in range(150)]
-    library.add_conversation("chat", "Walrus", messages=messages)
-    pages = [search_page(library, "walrus", limit=60, offset=offset) for offset in (0, 60, 120)]
-    assert sum(len(page["results"]) for page in pages) == 176
-    assert [page["total_estimated"] for page in pages] == [176] * 3
-
-
 EMPTY = {"results": [], "has_more": False, "next_offset": None, "total_estimated": 0}
 
 
@@ -175,26 +164,6 @@ def test_scores_differ_and_can_be_compared_across_sources(collection: Library) -
     assert uris(collection, "optics of the lighthouse") == [r["uri"] for r in results]
 
 
-@proves("C3-06")
-@pytest.mark.every_state
-def test_scores_do_not_rise_after_messages_that_were_moved_down(collection: Library) -> None:
-    def add(id_: str, *contents: str) -> None:
-        messages = [{"role": "user", "content": content} for content in contents]
-        collection.add_conversation(id_, messages=messages)
-
-    add("yard", *(f"The wombat burrow {n} is deep." for n in range(6)))
-    for n in range(4):
-        add(f"zoo{n}", f"In zoo {n} we saw one wombat, and much later, far away, some burrow.")
-    collection.index()
-    results = search(collection, "wombat burrow", limit=50)
-    conversations = [r["conversation_id"] for r in results]
-    assert conversations[:2] == ["yard", "yard"] != conversations[2:4]
-    scores = [r["score"] for r in results]
-    assert scores == sorted(scores, reverse=True)
-    pages = [search(collection, "wombat burrow", limit=3, offset=n) for n in range(0, 10, 3)]
-    assert [r["score"] for page in pages for r in page] == scores[: sum(map(len, pages))]
-
-
 @proves("C3-07", "C3-08")
 @pytest.mark.every_state
 @pytest.mark.parametrize("length", [50, None, 1_000])
@@ -239,24 +208,6 @@ def test_a_conversation_found_by_its_title_shows_title_and_first_message(
         assert result["uri"] == "chats://titled"
         assert (result["message_id"], result["sender"]) == (None, None)
         assert result["loc"] == {"conversation_id": "titled"}
-
-
-@proves("C3-09")
-@pytest.mark.every_store
-@pytest.mark.parametrize("order", ["relevance", pytest.param("recent", marks=pytest.mark.full)])
-def test_every_conversation_found_by_its_title_shows_its_title(
-    library: Library, order: str
-) -> None:
-    for n in range(180):
-        messages = [{"role": "user", "content": f"Good morning, number {n}."}]
-        library.add_conversation(f"c{n}", "Narwhal plans", messages=messages, created_at=NOW)
-    results = search(library, '"narwhal"', limit=100, order_by=order)
-    results += search(library, '"narwhal"', limit=100, offset=100, order_by=order)
-    assert len({r["id"] for r in results}) == len(results) == 180
-    for result in results:
-        assert result["snippet"].startswith("Narwhal plans – Good morning")
-        assert (result["uri"], result["message_id"]) == (f"chats://{result['id']}", None)
-        assert result["loc"] == {"conversation_id": result["id"]}
 
 
 @proves("C3-09", "C3-35")
@@ -315,19 +266,6 @@ def test_reading_a_conversation_found_by_its_title_starts_at_its_beginning(
     assert answer["content"] == "Hello, where do we begin?"
     assert answer["meta"]["loc"] == loc
     assert "note" not in answer
-
-
-@proves("C3-09", "C3-07")
-@pytest.mark.every_state
-def test_a_long_title_or_first_message_is_truncated_to_the_snippet_length(library: Library) -> None:
-    messages = [{"role": "user", "content": "Hello and welcome. " * 40}]
-    library.add_conversation("c1", "The lighthouse plan", messages=messages)
-    (result,) = search(library, "lighthouse")
-    assert result["snippet"].startswith("The lighthouse plan – Hello and welcome. Hello")
-    assert 250 < len(result["snippet"]) <= 300
-    library.add_conversation("c2", "The lighthouse plan " * 10, messages=messages)
-    (long,) = [r for r in search(library, "lighthouse", snippet_length=50) if r["id"] == "c2"]
-    assert long["snippet"] == ("The lighthouse plan " * 10)[:50]
 
 
 @proves("C3-09")
@@ -411,22 +349,6 @@ def test_notes_and_media_are_found_by_their_keywords(library: Library) -> None:
     assert uris(library, "title:xylophone") == []
 
 
-@proves("C3-29", "C3-10")
-@pytest.mark.every_state
-def test_keywords_that_an_edit_removed_are_not_found(library: Library) -> None:
-    fields = {"title": "Beds", "content": "Water twice.", "keywords": ["xylophone", "whale"]}
-    note_id = library.knowledge.create("notes", fields).id
-    assert uris(library, '"xylophone"') == [f"notes://{note_id}"]
-    library.knowledge.edit("notes", note_id, {"keywords": ["whale", "harmonica"]})
-    assert search_page(library, '"xylophone"')["total_estimated"] == 0
-    assert uris(library, '"harmonica"') == uris(library, '"whale"') == [f"notes://{note_id}"]
-    library.knowledge.edit("notes", note_id, {"title": "Borders", "content": "Water thrice."})
-    assert uris(library, '"harmonica" borders thrice') == [f"notes://{note_id}"]
-    assert library.verify().unindexed == 0
-    library.knowledge.delete("notes", note_id)
-    assert search_page(library, '"harmonica"')["total_estimated"] == 0
-
-
 @proves("C3-30")
 @pytest.mark.every_state
 def test_media_are_filtered_by_type_and_date(collection: Library) -> None:
@@ -474,19 +396,6 @@ def test_media_can_have_an_order_of_their_own(library: Library) -> None:
     assert [id_ for id_ in timeline if id_[0] == "m"] == [id_ for id_ in ranking if id_[0] == "m"]
     with pytest.raises(InvalidInput, match=r"filters\.media\.order_by: 'colour' is not one of"):
         order(filters={"media": {"order_by": "colour"}})
-
-
-@pytest.mark.every_state
-def test_results_of_other_kinds_do_not_limit_which_media_are_sorted(library: Library) -> None:
-    filler = "Other animals live here as well. " * 5
-    texts = [f"A walrus. {filler * (3 - n)} Some seals." for n in range(3)] + ["Walrus seals."]
-    save(library, *(media(f"m{n}", text, days=n) for n, text in enumerate(texts)))
-    save(library, *(note(f"n{n}", text, days=n) for n, text in enumerate(texts * 2)))
-    by_time = {"filters": {"media": {"order_by": "recent"}}}
-    pages = [search_page(library, "walrus seals", limit=5, offset=n, **by_time) for n in (0, 5, 10)]
-    ids = [result["id"] for page in pages for result in page["results"]]
-    assert [id_ for id_ in ids if id_[0] == "m"] == ["m0", "m1", "m2", "m3"]
-    assert len(set(ids)) == 12
 
 
 @proves("C3-31")
@@ -638,38 +547,6 @@ def test_recent_sorts_by_time_with_undated_items_last(collection: Library) -> No
     assert len(results) == 8
     with pytest.raises(InvalidInput, match="order_by"):
         search(collection, "lighthouse", order_by="colour")
-
-
-@proves("C3-34")
-def test_recent_sorts_all_matches_however_many_there_are(library: Library) -> None:
-    texts = [f"walrus {'and many other animals ' * 5}", *["a walrus"] * 10_050]
-    save(library, *(note(f"n{n}", text, days=n) for n, text in enumerate(texts)))
-    page = search_page(library, "walrus", order_by="recent", limit=1)
-    # It is the newest, but the worst match.
-    assert [result["id"] for result in page["results"]] == ["n0"]
-    assert page["total_estimated"] == len(texts)
-
-
-@proves("C3-34")
-@pytest.mark.every_state
-@pytest.mark.every_store
-@pytest.mark.parametrize("query", ["after:2026-01-01", "=>"])
-@pytest.mark.parametrize("order", ["relevance", "recent"])
-def test_results_without_words_are_sorted_by_time(library: Library, query: str, order: str) -> None:
-    library.add_conversation(
-        "c",
-        messages=[
-            {"role": "user", "content": f"{n} => {n}", "created_at": NOW - timedelta(days=2 * n)}
-            for n in range(3)
-        ],
-    )
-    save(library, *(note(f"n{n}", f"{n} => {n}", days=2 * n + 1) for n in range(3)))
-    save(library, media("m1", "more => less", days=6), media("m2", "old", days=400))
-    results = search(library, query, order_by=order)
-    assert [result["source"] for result in results] == ["chats", "notes"] * 3 + ["media"]
-    page = search_page(library, query, order_by=order, offset=2, limit=3)
-    assert [result["uri"] for result in page["results"]] == [r["uri"] for r in results[2:5]]
-    assert page["total_estimated"] == len(results)
 
 
 @proves("C3-34")

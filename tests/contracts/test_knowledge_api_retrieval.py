@@ -60,19 +60,6 @@ def test_media_are_located_by_chunk_and_second(collection: Library) -> None:
             assert answer["content"] == chunk.content
 
 
-@proves("C3-11")
-@pytest.mark.every_state
-def test_media_without_times_are_located_by_chunk_alone(collection: Library) -> None:
-    (hit,) = search(collection, '"optics"', sources=["media"])
-    (chunk,) = chunks_of(collection, "paper.pdf")
-    assert hit["loc"] == {
-        "media_id": "paper.pdf",
-        "chunk_index": 0,
-        "chunk_uuid": chunk.id,
-        "approx_offset": len("On the "),
-    }
-
-
 @proves("C3-12")
 @pytest.mark.every_state
 def test_notes_are_located_by_chunk_and_offset(collection: Library) -> None:
@@ -150,32 +137,7 @@ def test_the_location_of_a_result_leads_to_the_match_in_every_mode(library: Libr
             assert "note" not in answer
 
 
-@proves("C3-15")
-def test_a_location_takes_precedence_over_other_places_with_the_same_words(
-    library: Library,
-) -> None:
-    save(library, note("Sea", f"The narwhal sleeps. {FILLER}Then the narwhal sang. {FILLER}"))
-    offset = len("The narwhal sleeps. ") + len(FILLER)
-    answer = get(library, "notes", "Sea", loc={"approx_offset": offset}, query="narwhal")
-    assert "sang" in answer["content"]
-    assert answer["meta"]["loc"]["approx_offset"] == offset
-
-
 # -- locations of items that have changed ---
-
-
-@proves("C3-16")
-@pytest.mark.every_state
-def test_a_passage_that_moved_is_found_again(library: Library) -> None:
-    save(library, note("Sea", COAST, "Sea"))
-    hit = search(library, '"page33"', sources=["notes"])[0]
-    beginning = chunks_of(library, "Sea")[0].content
-    library.knowledge.edit("notes", "Sea", {"content": COAST.removeprefix(beginning)})
-    for options in ({"mode": "chunk"}, {"query": "page33"}):
-        answer = get(library, "notes", "Sea", loc=hit["loc"], **options)
-        assert "page33" in answer["content"]
-        assert answer["meta"]["loc"]["chunk_uuid"] == hit["loc"]["chunk_uuid"]
-        assert "note" not in answer
 
 
 @proves("C3-16")
@@ -368,29 +330,6 @@ def test_an_item_over_the_length_limit_is_returned_in_pages(library: Library) ->
         offset = answer["page"]["next_offset"]
     assert len(parts) == 3
     assert "".join(parts) == text
-
-
-@proves("C3-20")
-@pytest.mark.parametrize("options", [{"mode": "full"}, {"mode": "chunk"}])
-def test_a_page_of_a_long_item_reads_only_what_it_returns(
-    library: Library, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
-) -> None:
-    text = "".join(f"Sentence number {n} of a very long text. " for n in range(20_000))
-    save(library, note("Long", text))
-    read: list[int] = []
-    passage_page = type(library._store).passage_page
-
-    def counted(*arguments: Any) -> Any:
-        passages, total = passage_page(*arguments)
-        read.append(len(passages))
-        return passages, total
-
-    monkeypatch.setattr(type(library._store), "passage_page", counted)
-    offset = 500_000
-    options = {"offset": offset, "loc": {"approx_offset": offset}, "max_tokens": 500} | options
-    content = get(library, "notes", "Long", **options)["content"]
-    assert content in text[offset - 2_000 : offset + 2_000]
-    assert sum(read) < 150 < len(chunks_of(library, "Long")) / 5
 
 
 @proves("C3-20")

@@ -351,24 +351,6 @@ def test_an_item_is_read_at_the_match_of_the_last_query(session: Caller, library
         assert "quagga" in item["content"], mode
 
 
-@proves("C3-48", "C3-09")
-@pytest.mark.every_state
-def test_the_location_of_a_conversation_found_by_its_title_is_its_beginning(
-    session: Caller, library: Library
-) -> None:
-    texts = ("Hello, where do we begin?", "A ship with a foghorn.", "And a walrus in the fog.")
-    messages = [{"role": "user", "content": text} for text in texts]
-    library.add_conversation("c", "Lighthouse by the sea", messages=messages)
-    settle(library)
-    hits = session.answer("chats_search", query="lighthouse by the sea")["results"]
-    (hit,) = [result for result in hits if result["message_id"] is None]
-    for mode in ("snippet", "chunk"):
-        for place in ({"loc": hit["loc"]}, {}, {"query": "lighthouse by the sea"}):
-            retrieval = {"mode": mode, **place}
-            item = session.answer("chats_get", conversation_id="c", retrieval=retrieval)
-            assert texts[0] in item["content"]
-
-
 @proves("C3-48")
 @pytest.mark.every_state
 def test_a_location_of_a_changed_item_is_found_again_by_the_last_query(

@@ -18,7 +18,6 @@ from backup_helpers import (
     add_messages,
     back_up,
     files_in,
-    fill,
     messages,
     repository,
     run_json,
@@ -209,19 +208,6 @@ def test_a_full_backup_disk_keeps_older_backups(home: Path, tmp_path: Path) -> N
         verify_all(folder, tmp_path, 2)
 
 
-def test_a_full_home_disk_makes_no_backup(tmp_path: Path, folder: Path) -> None:
-    with small_disk(tmp_path / "disk", "2m") as disk:
-        home = disk / "home"
-        add_messages(home, "the castle")
-        back_up(home, folder)
-        filler = fill(disk, 200_000)
-        with pytest.raises(RecollectError, match=r"The disk with .*home is full"):
-            back_up(home, folder)
-        filler.unlink()
-        back_up(home, folder)
-        verify_all(folder, tmp_path, 2)
-
-
 def test_a_home_on_a_read_only_disk_is_backed_up(tmp_path: Path, folder: Path) -> None:
     with small_disk(tmp_path / "disk", "2m") as disk:
         add_messages(disk / "home", "the castle")
@@ -324,14 +310,6 @@ def test_a_wrong_passphrase_is_refused_with_a_reason(home: Path, folder: Path) -
         back_up(home, folder, passphrase="wrong horse")
     with pytest.raises(InvalidInput, match="are encrypted"):
         back_up(home, folder)
-
-
-def test_encryption_without_its_package_says_what_to_install(
-    home: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
-    with pytest.raises(RecollectError, match=r"pip install 'recollect\[encryption\]'"):
-        back_up(home, folder, passphrase=PASSPHRASE)
 
 
 def test_encryption_cannot_be_switched_off_in_the_folder(home: Path, folder: Path) -> None:

@@ -83,17 +83,6 @@ def test_a_step_that_takes_too_long_makes_the_answer_partial(
     assert not page.missing
 
 
-def test_the_most_telling_words_are_found_before_the_time_is_over(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(library, 20)
-    library.add_message("c1", "user", "the lighthouse is new")
-    monkeypatch.setattr(library._store, "match", fail_after(1, library._store.match))
-    page = library.search("which lighthouse is near the boat?")
-    assert page.partial
-    assert any("lighthouse" in hit.snippet for hit in page.hits)
-
-
 def test_a_search_that_found_nothing_in_time_is_an_error(
     library: recollect.Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,19 +91,6 @@ def test_a_search_that_found_nothing_in_time_is_an_error(
         monkeypatch.setattr(library._store, method, fail_after(0, lambda: None))
     with pytest.raises(SearchTimeout, match="before it found anything"):
         library.search("boat harbour")
-
-
-def test_matches_that_are_too_many_to_sort_by_time_are_partial(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(library, 20)
-    everything = library.knowledge.search("boat", order_by="recent")
-    assert not everything.get("partial")
-    store = library._store
-    monkeypatch.setattr(store, "match_times", fail_after(0, store.match_times))
-    results = library.knowledge.search("boat", order_by="recent")
-    assert results["partial"]
-    assert [r["uri"] for r in results["results"]] == [r["uri"] for r in everything["results"]]
 
 
 def test_a_search_over_all_kinds_can_be_partial(
@@ -152,15 +128,3 @@ def test_quotes_that_cannot_be_found_in_time_leave_a_partial_answer(
     assert deadline.NOTE in library.memory.search(query).note
     with pytest.raises(SearchTimeout):
         library.count_matches(query)
-
-
-def test_concepts_can_be_partial_as_well(
-    library: recollect.Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(library, 20)
-    store = library._store
-    monkeypatch.setattr(store, "count", fail_after(0, store.count))
-    page = library.search(["boat", "crane"])
-    assert page.hits
-    assert page.partial
-    assert deadline.NOTE in page.note

@@ -14,7 +14,7 @@ import recollect
 from recollect import Library, SearchOptions
 from recollect.cli import main
 from recollect.places import library_file
-from recollect.store.sqlite import checksums, sealing
+from recollect.store.sqlite import sealing
 from recollect.store.sqlite.volume import MANIFEST
 
 TOPICS = ["dog", "invoice", "guitar", "rain", "bread", "flight", "exam", "garden"]
@@ -111,31 +111,6 @@ def test_a_search_does_not_use_a_damaged_file_which_is_then_made_again(
         page = library.search("dog", options=SearchOptions(limit=5))
         assert page.embedded == 1.0
         assert not library._store.needs_refresh()
-
-
-def test_a_file_that_was_just_verified_is_not_verified_again(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_due(home)
-    with open_library(home) as library:
-        library.search("dog")
-    monkeypatch.setattr(checksums.zlib, "crc32", None)
-    with open_library(home) as library:
-        assert library.search("dog").total >= 5
-
-
-def test_vector_files_whose_checksums_are_lost_get_new_ones(home: Path) -> None:
-    sums = index_file(home, "*.checksums")
-    sums.unlink()
-    with open_library(home) as library:
-        assert library.search("dog").total >= 5
-        assert library._store.needs_refresh()
-        library.index()
-        assert library.verify().healthy
-    assert sums.exists()
-    flip(index_file(home, "space-*.vectors"))
-    with open_library(home) as library:
-        assert library.verify().damaged_files
 
 
 @pytest.mark.full

@@ -347,20 +347,3 @@ def test_receipts_do_not_contain_titles_of_deleted_conversations(
     (receipt,) = library.receipts()
     assert TITLE not in all_contents(receipt)
     assert receipt.files[0].samples == {"unknown message": ["(deleted)", "record 2"]}
-
-
-def test_receipts_do_not_contain_titles_that_were_changed(library: recollect.Library) -> None:
-    library.add_conversation("trip", TITLE, messages=[{"role": "user", "content": "hello"}])
-    receipt_with_titles(library._store)
-    library.update_conversation("trip", title="Journey")
-    (receipt,) = library.receipts()
-    assert TITLE not in all_contents(receipt)
-
-
-def test_receipts_keep_words_that_are_a_title_by_chance(library: recollect.Library) -> None:
-    library.add_conversation("c", "notes", messages=[{"role": "user", "content": "hello"}])
-    receipt_with_titles(library._store)
-    library.delete_conversation("c")
-    (receipt,) = library.receipts()
-    assert receipt.files[0].format == "notes"
-    assert TITLE in receipt.path

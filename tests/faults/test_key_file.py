@@ -26,13 +26,6 @@ from recollect.serve.identity.auth import KEY_CHECK_SECONDS
 from recollect.store.api_keys import KeysUnavailable
 
 ADDRESS = "http://127.0.0.1:8765"
-VERSION_0_1 = """
-create table api_key (
-  id text primary key, hash blob not null, user text not null, name text not null,
-  scopes text not null, toolsets text, agent integer not null, created_at integer not null,
-  expires_at integer, revoked_at integer, used_at integer
-)
-"""
 
 
 @contextmanager
@@ -172,17 +165,6 @@ def test_keys_are_read_if_the_server_starts_on_a_full_disk(tmp_path: Path) -> No
             revoke(other_process, key.id)
         assert check(keys, text) is None
         assert check(keys, other_text)
-
-
-def test_the_file_of_version_0_1_is_upgraded(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "keys.db")) as db, db:
-        db.execute(VERSION_0_1)
-    with closing(keys_of(tmp_path)) as keys:
-        text, key = new_key(keys, "ann")
-        assert check(keys, text)
-        assert [stored.id for stored in keys.all_keys()] == [key.id]
-        assert keys.all_sessions() == []
-        assert keys.replacements() == {}
 
 
 def test_two_processes_that_create_the_first_key_keep_both(tmp_path: Path) -> None:

@@ -18,11 +18,9 @@ from starlette.testclient import TestClient
 import recollect
 from recollect.cli import main
 from recollect.errors import NotFound, ReadOnlyLibrary
-from recollect.places import keys, library_file
+from recollect.places import library_file
 from recollect.serve.app import make_app
 from recollect.serve.http.service import Service, ServiceConfig
-from recollect.serve.identity.accounts import check, check_session, new_key, new_session
-from recollect.serve.identity.principal import Principal
 from recollect.store.sqlite.connection import Connection
 
 
@@ -102,25 +100,6 @@ def test_read_only_mode_creates_and_changes_no_file(
     assert main(["search", "crane", "--read-only", "--json", "--home", str(home)]) == 0
     assert len(json.loads(capsys.readouterr().out)["hits"]) == 1
     assert {str(path): path.stat().st_mtime_ns for path in home.rglob("*")} == before
-
-
-def test_signing_in_in_read_only_mode_changes_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(keys(tmp_path)) as api_keys:
-        text, key = new_key(api_keys, "default")
-    before = {str(path): path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    monkeypatch.setenv("RECOLLECT_READ_ONLY", "on")
-    with closing(keys(tmp_path)) as api_keys:
-        assert check(api_keys, text) is not None
-        session_text, session = new_session(api_keys, Principal("default"), key_id=key.id)
-        assert check_session(api_keys, session_text) is not None
-        assert [each.id for each in api_keys.all_sessions()] == [session.id]
-        api_keys.end_session(session.id)
-        assert check_session(api_keys, session_text) is None
-        with pytest.raises(ReadOnlyLibrary):
-            new_key(api_keys, "default")
-    assert {str(path): path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 def test_read_only_mode_sees_what_another_process_writes(

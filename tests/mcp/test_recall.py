@@ -322,7 +322,7 @@ def test_tool_results_are_left_out_unless_requested(agent: Caller, library: Libr
         ],
     )
     answer = text(agent, "recall_read", id="work")
-    assert answer.splitlines()[-1] == "#3 [Ran ls -l, 3 lines]"
+    assert answer.splitlines()[-1] == "#3 [Bash ls -l, 3 lines]"
     assert "tool call" not in answer
     assert "#3 tool result Bash\na\nb\nc" in text(
         agent, "recall_read", id="work", tool_results=True

@@ -29,11 +29,3 @@ def sessions_with(key: str) -> list[memory_set.Session]:
 def test_each_key_occurs_in_its_session_only() -> None:
     for question in memory_set.build().questions:
         assert [each.id for each in sessions_with(question.key)] == [question.session]
-
-
-def test_a_superseded_decision_is_older_than_the_one_that_replaces_it() -> None:
-    for question in memory_set.build().questions:
-        if question.old_key:
-            [old] = sessions_with(question.old_key)
-            [new] = sessions_with(question.key)
-            assert (old.project, old.start < new.start) == (new.project, True)

@@ -8,7 +8,6 @@ from conversations import conversation, edit, exchange, message, tool_call
 from recollect import Document
 from recollect.memory.observe import observe
 from recollect.memory.observe.cues import is_trivial
-from recollect.memory.observe.salience import Salience, concepts
 from recollect.memory.observe.sentences import split_pasted
 from recollect.model.observations import Observation
 
@@ -135,11 +134,6 @@ def test_sentences_of_people_are_their_own_words(text: str) -> None:
     assert split_pasted(text) == (text, "")
 
 
-def test_text_between_two_code_blocks_is_not_pasted() -> None:
-    text = "```\n$ make\n$ make test\n```\nWe use make, never just.\n```\n$ make lint\n```"
-    assert split_pasted(text) == (text, "")
-
-
 def test_the_title_of_a_test_run_is_how_it_ended() -> None:
     document = conversation(
         message("user", "Run the tests again"),
@@ -243,14 +237,6 @@ def test_facts_are_ordered_by_use() -> None:
     expected = [start for start in starts if start in order]
     assert order == expected
     assert {"The root cause", "KeyError", "Ran", "Modified"} <= set(order)
-
-
-@pytest.mark.parametrize(
-    "text", ["We use Redis\nQueue names are short", "We use Redis. Queue names", "Redis `x` Queue"]
-)
-def test_concepts_do_not_span_sentences(text: str) -> None:
-    for concept in concepts([(text, 1.0)], Salience([[text]])):
-        assert not {"Redis", "Queue"} <= set(concept.split())
 
 
 # -- everyday conversations -----------------------------------------------------------

@@ -392,7 +392,6 @@ EXPORTS = [
     ("media", "vtt", "text/vtt", b"WEBVTT"),
     ("media", "json", "application/json", b'"format": "recollect"'),
     ("characters", "json", "application/json", b"chara_card_v2"),
-    ("characters", "png", "image/png", b"chara"),
     ("prompts", "json", "application/json", b'"user_prompt": "Plan the tomatoes."'),
     ("prompts", "md", "text/markdown", b"Plan the tomatoes."),
     ("prompts", "txt", "text/plain", b"Plan the tomatoes."),

@@ -34,7 +34,7 @@ from functools import cache, cached_property, lru_cache
 from recollect.language.detection import unspaced_language
 from recollect.language.languages import ALL, ENGLISH, Language
 from recollect.memory.observe.words import languages_of
-from recollect.memory.observe.work import CONFIG, TEST, Work
+from recollect.memory.observe.work import Work, is_configuration, is_test_file
 
 TYPES = (
     "decision",
@@ -199,15 +199,15 @@ def type_of_work(work: Work, request: str, outcome: str) -> str:
 
 def type_of_change(work: Work, text: str, outcome: str) -> str:
     files = work.files_modified
-    is_configuration = bool(files) and all(CONFIG.search(path) for path in files)
+    is_config = bool(files) and all(map(is_configuration, files))
     if SECURITY.is_in(text):
         return "security"
     named = type_of_commits(work.commits)
     if named is not None:
-        return "config" if named == "change" and is_configuration else named
-    if files and all(TEST.search(path) for path in files):
+        return "config" if named == "change" and is_config else named
+    if files and all(map(is_test_file, files)):
         return "test"
-    if is_configuration and not work.is_repair and not _REPAIR.is_in(text):
+    if is_config and not work.is_repair and not _REPAIR.is_in(text):
         return "config"
     if REFACTOR.is_in(text) and not FIX.is_in(text):
         return "refactor"

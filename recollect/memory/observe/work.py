@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 
@@ -36,7 +36,7 @@ _SHELLS = names(
     " run_terminal_cmd unified_exec shell_command write_stdin"
 )
 _SEARCHES = names("websearch web_search google_web_search web_search_call search_web")
-_PATHS = ("file_path", "path", "notebook_path", "absolute_path", "target_file", "filename", "file")
+PATHS = ("file_path", "path", "notebook_path", "absolute_path", "target_file", "filename", "file")
 _KEY = re.compile(r"^([A-Za-z_]{2,24}):(?: (.*)|)$", re.MULTILINE)
 _OLD = re.compile(r"^old_(?:string|str|text):(?: |\n)", re.MULTILINE)
 _NEW = re.compile(r"^new_(?:string|str|text):(?: |\n)", re.MULTILINE)
@@ -99,24 +99,30 @@ _PASSED = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _WARNING = re.compile(r"(?:\w+)?Warning\b")
-CONFIG = re.compile(
-    r"(?:^|/)(?:Dockerfile[\w.]*|Makefile|Justfile|Procfile|Vagrantfile|[\w.-]*\.(?:toml|ya?ml|ini"
-    r"|cfg|conf|env|lock|"
-    r"properties|editorconfig|tf|nix)|\.[\w-]*(?:rc|ignore|env|config|attributes)(?:\.[\w.]+)?"
-    r"|\.env[\w.]*"
-    r"|package(?:-lock)?\.json"
-    r"|tsconfig[\w.]*\.json|[\w.-]+\.config\.\w+|requirements[\w.-]*\.txt"
-    r"|settings(?:\.local)?\.json|biome\.json"
-    r"|knip\.json"
-    r"|\.?[\w-]*lint[\w-]*\.json|composer\.json|go\.mod|Gemfile|Cargo\.toml|Package\.swift"
-    r"|Podfile|[\w-]*\.plist)$",
-    re.IGNORECASE,
+_CONFIG_NAMES = names(
+    "makefile justfile procfile vagrantfile package.json package-lock.json settings.json biome.json"
+    " settings.local.json knip.json composer.json go.mod gemfile cargo.toml package.swift podfile"
 )
-TEST = re.compile(
-    r"(?:^|/)(?:tests?|__tests__|specs?|e2e)/|(?:^|/)(?:test_[^/]+|conftest)\.\w+$|[._-](?:test"
-    r"|spec|e2e)s?\.\w+$"
-    r"|Tests?\.\w+$"
-)
+_CONFIG_SUFFIXES = names("toml yaml yml ini cfg conf env lock properties editorconfig tf nix plist")
+_TEST_FOLDERS = names("test tests __tests__ spec specs e2e")
+_TEST_NAME = re.compile(r"^(?:test_.+|conftest)\.\w+$|[._-](?:test|spec|e2e)s?\.\w+$|Tests?\.\w+$")
+
+
+def is_configuration(path: str) -> bool:
+    name = basename(path).casefold()
+    stem, _, suffix = name.rpartition(".")
+    if name in _CONFIG_NAMES or suffix in _CONFIG_SUFFIXES or ".config" in name:
+        return True
+    if name.startswith(("dockerfile", ".env", "tsconfig", "requirements")):
+        return True
+    # .npmrc, .eslintrc.json, .gitignore, .gitattributes; eslint.json
+    tool = name[1:].partition(".")[0] if name.startswith(".") else ""
+    return tool.endswith(("rc", "ignore", "attributes")) or (suffix == "json" and "lint" in stem)
+
+
+def is_test_file(path: str) -> bool:
+    *folders, name = path.replace("\\", "/").split("/")
+    return not _TEST_FOLDERS.isdisjoint(folders) or _TEST_NAME.search(name) is not None
 
 
 @dataclass(slots=True)
@@ -206,12 +212,12 @@ class Work:
 def collect_work(passages: Sequence[Passage], root: str = "") -> Work:
     """What the tool calls among these passages did. Paths below `root` are made relative to it."""
     work = Work()
-    results = results_by_call(passages)
-    for number, passage in enumerate(passages):
+    calls = calls_of_results(passages)
+    results = {call.id: result for result in passages if (call := calls.get(result.id))}
+    for passage in passages:
         if passage.type == "tool_call":
             work.calls += 1
-            result = results.get(call_id(passage)) or following_result(passages, number)
-            add_call(work, passage, result, root)
+            add_call(work, passage, results.get(passage.id), root)
     work.files_read = [path for path in dict.fromkeys(work.files_read) if path not in work.changes]
     work.errors = list(dict.fromkeys(work.errors))
     return work
@@ -237,38 +243,33 @@ def parse_arguments(content: str) -> dict[str, str]:
     for match, following in zip_longest(matches, matches[1:]):
         value = match[2]
         if value is None:
-            end = start_or_end(following, content)
+            end = following.start() if following else len(content)
             value = content[match.end() : end].strip("\n")
         arguments.setdefault(match[1], value)
     return arguments
 
 
-def start_or_end(match: re.Match[str] | None, content: str) -> int:
-    """Where a match starts; the end of the content if there is none."""
-    if match is None:
-        return len(content)
-    return match.start()
-
-
 # -- calls ---------------------------------------------------------------------
+
+
+def calls_of_results(passages: Sequence[Passage]) -> dict[str, Passage]:
+    """The calls by the ids of their results: by the id of the call, or the call just before."""
+    calls_by_id = {call_id(p): p for p in passages if p.type == "tool_call" and call_id(p)}
+    calls: dict[str, Passage] = {}
+    previous = None
+    for passage in passages:
+        if passage.type == "tool_result":
+            call = calls_by_id.get(call_id(passage))
+            if call is None and previous is not None and not call_id(previous):
+                call = previous
+            if call is not None and call.type == "tool_call":
+                calls[passage.id] = call
+        previous = passage
+    return calls
 
 
 def call_id(passage: Passage) -> Json:
     return passage.metadata.get("tool_use_id") or passage.metadata.get("call_id")
-
-
-def results_by_call(passages: Iterable[Passage]) -> dict[Json, Passage]:
-    return {call_id(p): p for p in passages if p.type == "tool_result" and call_id(p)}
-
-
-def following_result(passages: Sequence[Passage], number: int) -> Passage | None:
-    """The result of a call without an id: the next passage, if it is a result without an id."""
-    if number + 1 >= len(passages):
-        return None
-    following = passages[number + 1]
-    if following.type == "tool_result" and not call_id(following):
-        return following
-    return None
 
 
 def add_call(work: Work, call: Passage, result: Passage | None, root: str) -> None:
@@ -280,10 +281,14 @@ def add_call(work: Work, call: Passage, result: Passage | None, root: str) -> No
         command = arguments.get("command") or arguments.get("cmd") or content
         add_shell_command(work, command, result, root)
         return
-    path = path_argument(arguments, root)
+    path = next((arguments[name] for name in PATHS if arguments.get(name)), "")
+    path = relative_path(path, root) if path else ""
     query = arguments.get("query") or arguments.get("q")
-    is_failure = result is not None and is_tool_error(result)
-    if path and is_reading(tool, arguments):
+    how = arguments.get("command")
+    is_failure = result is not None and (
+        result.metadata.get("is_error") is True or result.content.startswith("<tool_use_error>")
+    )
+    if path and (tool in _READS or (tool in _EDITS and how == "view")):
         work.files_read.append(path)
     elif is_patch or tool == "apply_patch":
         if not is_failure:
@@ -291,36 +296,17 @@ def add_call(work: Work, call: Passage, result: Passage | None, root: str) -> No
     elif path and tool in _EDITS:
         if not is_failure:
             change = work.changes.setdefault(path, Change(path))
-            add_edit(change, tool, call, arguments, result)
+            if tool in _WRITES or how == "create":
+                add_written_file(change, call.content, arguments, result)
+            else:
+                for old, new in replacements(call.content):
+                    old_lines, new_lines = Counter(old.split("\n")), Counter(new.split("\n"))
+                    change.added += (new_lines - old_lines).total() if new else 0
+                    change.removed += (old_lines - new_lines).total() if old else 0
     elif query and tool in _SEARCHES:
         work.web_queries.append(fold_spaces(query))
     if result is not None and is_failure:
         add_error(work, result.content)
-
-
-def is_reading(tool: str, arguments: Mapping[str, str]) -> bool:
-    is_view = tool in _EDITS and arguments.get("command") == "view"
-    return is_view or tool in _READS
-
-
-def add_edit(
-    change: Change, tool: str, call: Passage, arguments: Mapping[str, str], result: Passage | None
-) -> None:
-    if tool in _WRITES or arguments.get("command") == "create":
-        add_written_file(change, call.content, arguments, result)
-    else:
-        add_replacements(change, call.content)
-
-
-def path_argument(arguments: Mapping[str, str], root: str) -> str:
-    for name in _PATHS:
-        if arguments.get(name):
-            return relative_path(arguments[name], root)
-    return ""
-
-
-def is_tool_error(result: Passage) -> bool:
-    return result.metadata.get("is_error") is True or result.content.startswith("<tool_use_error>")
 
 
 def add_written_file(
@@ -337,40 +323,29 @@ def add_written_file(
         change.is_new = True
 
 
-def add_replacements(change: Change, content: str) -> None:
-    for old, new in replacements(content):
-        old_lines = Counter(old.split("\n"))
-        new_lines = Counter(new.split("\n"))
-        if new:
-            change.added += (new_lines - old_lines).total()
-        if old:
-            change.removed += (old_lines - new_lines).total()
-
-
 def replacements(content: str) -> Iterator[tuple[str, str]]:
     """The old and the new text of each edit in a call."""
     starts = list(_OLD.finditer(content))
     for start, following in zip_longest(starts, starts[1:]):
-        end = start_or_end(following, content)
+        end = following.start() if following else len(content)
         middle = _NEW.search(content, start.end(), end)
         if middle is None:
             continue
         stop = _NEXT_EDIT.search(content, middle.end(), end)
-        if stop is not None:
-            end = stop.start()
         old = content[start.end() : middle.start()]
-        yield old.rstrip("\n"), content[middle.end() : end].rstrip("\n")
+        new = content[middle.end() : stop.start() if stop else end]
+        yield old.rstrip("\n"), new.rstrip("\n")
 
 
 def add_patch(work: Work, content: str, root: str) -> None:
     headers = list(_PATCH_HEADER.finditer(content))
     for header, following in zip_longest(headers, headers[1:]):
-        action = header[1]
         path = relative_path(header[2], root)
         change = work.changes.setdefault(path, Change(path))
-        change.is_new = change.is_new or action == "Add"
-        change.is_deleted = action == "Delete"
-        for line in content[header.end() : start_or_end(following, content)].split("\n"):
+        change.is_new = change.is_new or header[1] == "Add"
+        change.is_deleted = header[1] == "Delete"
+        end = following.start() if following else len(content)
+        for line in content[header.end() : end].split("\n"):
             change.added += line.startswith("+")
             change.removed += line.startswith("-")
 

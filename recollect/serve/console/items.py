@@ -54,7 +54,6 @@ _FORMAT_LABELS = {
     "json": "JSON (complete)",
     "srt": "Subtitles (SRT)",
     "vtt": "Subtitles (VTT)",
-    "png": "Card (PNG)",
 }
 _NOTES_PAGE = 200  # notes per request
 _MAX_ALIAS_SCAN = 2_000  # notes whose aliases are checked

@@ -156,10 +156,11 @@ def first_rows(library: Library, title: str, limit: int) -> list[Row]:
 def row_index(library: Library, id: str, filters: ListFilters) -> int | None:
     """The place of a conversation in the list; None if the filters exclude it."""
     pinned = replace(filters.message_filter(), pinned=True)
-    position = library.list_position(id, pinned, title=filters.title)
+    position = library.conversations(pinned, title=filters.title).position(id)
     if position is not None:
         return position
-    position = library.list_position(id, replace(pinned, pinned=False), title=filters.title)
+    others = library.conversations(replace(pinned, pinned=False), title=filters.title)
+    position = others.position(id)
     if position is None:
         return None
     return position + library.conversation_page(pinned, title=filters.title, limit=1)[1]

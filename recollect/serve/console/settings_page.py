@@ -152,7 +152,7 @@ def _embeddings(access: Access, library: Library) -> dict[str, Any]:
     is_remote = embeddings.is_remote(setting)
     if is_remote and not is_administrator(access):  # its address is for administrators
         model = setting.partition("#")[2] or "a service"
-    statuses = library.embedding_status()
+    statuses = library.index_status().models
     current = [status for status in statuses if status.name == setting][-1:]
     return {
         "model": model,

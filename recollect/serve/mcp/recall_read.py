@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from recollect.errors import NotFound
 from recollect.language.text import for_model, storable
 from recollect.library import Library
-from recollect.memory.reading import calls_of_results, tool_label
+from recollect.memory.observe.work import calls_of_results
+from recollect.memory.reading import tool_label
 from recollect.model.documents import Passage, Summary
 from recollect.model.kinds import CONVERSATION
 from recollect.serve.masking import mask_passage
