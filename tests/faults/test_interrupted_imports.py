@@ -22,7 +22,6 @@ from recollect.errors import StoreUnavailable
 from recollect.importers.sandbox import parsing, process
 from recollect.importers.sandbox.protocol import Bounds
 from recollect.jobs.handlers import ImportHandler
-from recollect.jobs.runner import Runner
 from recollect.serve.http.import_jobs import DONE, QUEUED, RUNNING
 from recollect.serve.http.service import Service
 from recollect.store.shared.database import SharedDatabase, Tables
@@ -165,7 +164,7 @@ def test_an_import_that_ended_before_the_server_died_is_not_applied_again(
     service = services("home")
     with monkeypatch.context() as patch:
         # The server dies after the import has ended, before the job is marked as done.
-        patch.setattr(Runner, "_finish", lambda *arguments: None)
+        patch.setattr(Jobs, "finish", lambda *arguments: False)
         id = upload(service, "ann", "note.md", HARMLESS)
         wait_until(lambda: has_finished_receipt(service, "ann"))
         service.drain()
