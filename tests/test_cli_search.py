@@ -164,27 +164,6 @@ def test_a_note_says_when_the_query_was_relaxed(imported_run: Any) -> None:
     assert "plain text" in imported_run("search", '"late winter')
 
 
-def test_by_conversation_lists_each_conversation_once_with_its_best_messages(
-    imported_run: Any,
-) -> None:
-    result = json.loads(
-        imported_run("search", "roses pruned token", "--by", "conversation", "--json")
-    )
-    ids = [hit["conversation_id"] for hit in result["hits"]]
-    assert sorted(ids) == ["roses", "router", "tokens"]
-    assert result["total"] == 3
-    roses = next(hit for hit in result["hits"] if hit["conversation_id"] == "roses")
-    assert {also["message_id"] for also in roses["also"]} | {roses["message_id"]} == {
-        "roses-0",
-        "roses-1",
-        "roses-2",
-    }
-    output = imported_run("search", "roses pruned", "--by", "conversation")
-    assert (output.count("About roses"), output.count("recollect read")) == (1, 1)
-    assert "late winter" in output and "looks outward" in output
-    assert "1 to 1 of 1 conversation\n" in output
-
-
 def test_several_concepts_find_only_conversations_that_have_all_of_them(imported_run: Any) -> None:
     result = json.loads(
         imported_run("search", "--and", "React Router", "--and", "authentication", "--json")
@@ -317,19 +296,6 @@ def test_an_import_is_complete_even_if_indexing_fails(
 
 
 # -- models --------------------------------------------------------------------
-
-
-def test_model_shows_the_setting_and_the_share_of_vectors(run: Any, export_file: str) -> None:
-    assert "There are no vectors yet" in run("model")
-    run("import", export_file)
-    run("index")
-    assert "100 %" in run("model")
-    output = json.loads(run("model", "--json"))
-    assert (output["setting"], output["fetched"], output["vectors"][0]["name"]) == (
-        "static",
-        [],
-        "static",
-    )
 
 
 def test_only_known_models_can_be_fetched(run: Any) -> None:

@@ -177,21 +177,6 @@ def test_read_renders_markdown_and_folds_tools(filled_run: Any) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_read_counts_all_messages_and_those_on_the_branch(plain_run: Any, place: str) -> None:
-    turns = [
-        {"id": "q", "role": "user", "content": "question"},
-        {"id": "a1", "role": "assistant", "content": "first answer", "parent": "q"},
-        {"id": "a2", "role": "assistant", "content": "second answer", "parent": "q"},
-    ]
-    with recollect.open(place) as library:
-        library.add_conversation("tree", messages=turns)
-    assert "3 messages, 2 on this branch" in plain_run("read", "tree")
-    assert "1 to 1 of 2 messages on this branch" in plain_run("read", "tree", "--limit", "1")
-    all_branches = plain_run("read", "tree", "--branches")
-    assert "3 messages" in all_branches and "on this branch" not in all_branches
-
-
-@pytest.mark.usefixtures("terminal")
 def test_read_starts_shortly_before_the_hit(plain_run: Any, place: str) -> None:
     passages = tuple(
         Passage(f"m{n}", "user", f"line {n}." + (" zebra" if n == 230 else "")) for n in range(300)

@@ -94,32 +94,6 @@ def test_unknown_kinds_are_not_found_and_conversations_are_redirected(client: Te
         assert send(client, f"/knowledge/{kind}", {}).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [
-        ("", {"Talk", "Paper"}),
-        ("tag=green", {"Talk"}),
-        ("type=pdf", {"Paper"}),
-        ("title=pap", {"Paper"}),
-        ("type=pdf&tag=green", set()),
-    ],
-)
-def test_the_list_of_a_kind_can_be_filtered(
-    client: TestClient, library: recollect.Library, parameters: str, expected: set[str]
-) -> None:
-    library.knowledge.create(
-        "media", {"title": "Talk", "media_type": "video", "content": "x", "keywords": ["green"]}
-    )
-    library.knowledge.create(
-        "media", {"title": "Paper", "media_type": "pdf", "content": "y", "author": "Ann"}
-    )
-    library.knowledge.create("notes", {"title": "Note", "content": "z", "keywords": ["green"]})
-    rows = client.get(f"/console/rows?kind=media&{parameters}", headers=PART).text
-    assert set(re.findall(r'class="title">([^<]*)<', rows)) == expected
-    page = client.get(f"/knowledge/media?{parameters}").text
-    assert set(re.findall(r'class="title">([^<]*)<', page)) == expected
-
-
 # -- notes ---
 
 

@@ -35,19 +35,6 @@ def test_long_names_and_formulas_do_not_widen_a_conversation(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
-def test_long_words_do_not_widen_results_or_push_them_away(
-    site: Site, open_page: OpenPage, phone: bool
-) -> None:
-    word = "w" * 900
-    add(site.library, f"The {word}")
-    page = open_page(f"/?q={word}", phone=phone)
-    assert page.locator("main").evaluate(EXCESS) <= 0
-    assert page.locator("h1").bounding_box()["height"] < 120
-    assert page.locator(".hit").bounding_box()["height"] < 250
-
-
-@pytest.mark.full
 def test_hundreds_of_tags_leave_room_for_the_messages(site: Site, open_page: OpenPage) -> None:
     add(site.library, "Sencha", metadata={"tags": [f"tag {number}" for number in range(300)]})
     page = open_page("/c/c", phone=True)

@@ -90,21 +90,6 @@ def test_the_first_run_imports_the_selection_with_progress(visit: Any, home: Pat
 
 
 @pytest.mark.full
-def test_indexing_is_paused_and_resumed_and_the_pause_survives_a_reload(
-    visit: Any, home: Path
-) -> None:
-    page = visit("/settings")
-    page.get_by_role("button", name="Pause indexing").click()
-    expect(page.locator("#index")).to_contain_text("Paused since")
-    with recollect.open(home, background=False) as library:
-        assert library.index_status().paused_since is not None
-    page = visit("/settings")
-    page.get_by_role("button", name="Resume indexing").click()
-    expect(page.locator("#index")).to_contain_text("Up to date")
-    expect(page.locator("#index .figure")).to_have_text("100 %")
-
-
-@pytest.mark.full
 def test_the_theme_is_chosen_and_remembered(visit: Any) -> None:
     page = visit("/settings")
     choice = page.locator("[data-theme-choice]")

@@ -81,7 +81,6 @@ class Field(NamedTuple):
     is_url: bool = False
 
 
-_NOTES = ("post_history_instructions", "creator_notes")
 _TAGS_HINT = "Separate tags with commas."
 FORMS: Mapping[str, tuple[Field, ...]] = {
     NOTES: (
@@ -113,7 +112,12 @@ FORMS: Mapping[str, tuple[Field, ...]] = {
         Field("alternate_greetings", FIELD_LABELS["alternate_greetings"], LIST),
         *(
             Field(name, FIELD_LABELS[name], TEXT)
-            for name in ("message_example", "system_prompt", *_NOTES)
+            for name in (
+                "message_example",
+                "system_prompt",
+                "post_history_instructions",
+                "creator_notes",
+            )
         ),
         Field("creator", "Creator"),
         Field("tags", "Tags", hint=_TAGS_HINT),
