@@ -86,31 +86,3 @@ def test_long_lists_have_the_conversations_with_a_matching_message(
             assert total == len(expected), filter
         store.append("c0", message("new", role="narrator", author="Ada", minutes=9))
         conversations["c0"].append(message("new", role="narrator", author="Ada", minutes=9))
-
-
-def test_the_newest_message_of_each_conversation_is_listed(store: Store) -> None:
-    for number in range(6):
-        passages = [
-            message(f"m{number}-{place}", role=role, author=author, minutes=10 * place - number)
-            for place, (role, author) in enumerate(
-                [("user", "Ada"), ("tool", None), ("user", "Bob"), ("narrator", "Ada")]
-            )
-        ]
-        undated = message(f"u{number}", role="user")._replace(created_at=None)
-        store.save([conversation(*passages, undated, id=f"c{number}")])
-    store.save([conversation(message("late", minutes=500, visibility="hidden"), id="hidden")])
-    only_undated = message("undated")._replace(created_at=None)
-    store.save([conversation(only_undated, id="undated")])
-    for filter, place, total in (
-        (Filter(), 3, 7),
-        (Filter(roles=("user",)), 2, 7),
-        (Filter(authors=("Ada",)), 3, 6),
-        (Filter(authors=("Ada",), roles=("user",)), 0, 6),
-        (Filter(before=NOON + timedelta(minutes=12)), 1, 6),
-        (Filter(authors=("nobody",)), 0, 0),
-    ):
-        candidates, count, _ = store.newest(filter, 3, 1, by_document=True)
-        expected = [f"m{number}-{place}" for number in (1, 2, 3)][:total]
-        assert ([candidate.id for candidate in candidates], count) == (expected, total), filter
-    candidates, _, _ = store.newest(Filter(), 3, 6, by_document=True)
-    assert [candidate.id for candidate in candidates] == ["undated"]

@@ -16,7 +16,6 @@ from random_libraries import WORDS, conversation, random_documents, random_filte
 from recollect import Filter
 from recollect.language.queries.query_tree import And, Near, Not, Or, Word
 from recollect.store.sqlite import SqliteStore, sealing, text_index
-from recollect.store.sqlite import store as sqlite_store
 
 EVERYTHING = Filter(kinds=(), hidden=True)
 MANY = 100_000
@@ -121,30 +120,3 @@ def test_a_word_of_the_title_is_not_in_the_text(open_store: Callable[[str], Sqli
         assert matches.total == len(ids)
     both = store.newest(EVERYTHING, MANY, text="castles")
     assert [c.id for c in both.candidates] == ["a"]
-
-
-def test_words_around_the_end_of_a_title_are_not_near_each_other(
-    open_store: Callable[[str], SqliteStore], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = open_store("near")
-    for n in range(20):
-        texts = ["barrel of oil", "no rain", "a rain barrel"][: 2 + n % 2]
-        messages = [message(f"m{n}-{place}", text) for place, text in enumerate(texts)]
-        store.save([conversation(f"c{n}", *messages, title="All about rain")])
-    before = store.match(Near((Word("rain"), Word("barrel")), 2), EVERYTHING, MANY)
-    store.refresh()
-    for node in (
-        Near((Word("rain"), Word("barrel")), 2),
-        And((Word("rain"), Near((Word("barrel"), Word("rain")), 2))),
-    ):
-        keys = store.match(node, EVERYTHING, MANY)
-        assert sorted(keys) == sorted(before)
-        assert {c.content for c in store.candidates(keys, EVERYTHING)} == {"a rain barrel"}
-        assert len(store.match(node, EVERYTHING, 3)) == 3
-        assert store.count(node, EVERYTHING) == (10, True)
-        groups = store.match_groups(node, EVERYTHING)
-        assert sum(group.matches for group in groups.passages) == 10
-    without = And((Word("rain"), Not(Near((Word("rain"), Word("barrel")), 2))))
-    assert store.count(without, EVERYTHING) == (40, True)
-    monkeypatch.setattr(sqlite_store, "_MAX_COUNTED_MATCHES", 4)
-    assert store.count(Near((Word("barrel"), Word("rain")), 2), EVERYTHING) == (4, False)

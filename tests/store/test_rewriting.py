@@ -340,15 +340,4 @@ def seal(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.refresh()
 
 
-def test_a_filter_for_a_common_kind_leaves_out_the_other_kinds(
-    mixed: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from recollect.store.sql import selection
-
-    monkeypatch.setattr(selection, "MAX_LISTED_DOCUMENTS", 1)
-    for filter, expected in FILTERS:
-        assert "".join(sorted(c[0] for c in matching_texts(mixed, "walrus", filter))) == expected
-        assert "".join(sorted(c.content[0] for c in mixed.newest(filter, 20, 0)[0])) == expected
-
-
 # -- counting ---

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -49,30 +48,3 @@ def test_a_search_by_signs_finds_what_an_exact_comparison_finds(sqlite_store: Sq
     for query, filter in zip(unit(7, len(filters), 70), filters, strict=True):
         expected = compared_one_by_one(store, space, query, filter)
         assert keys(store.nearest(space, query, filter, 20)) == expected, filter
-
-
-def test_few_rows_are_compared_but_nearly_all_of_the_nearest_are_among_them(
-    sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = sqlite_store
-    store.save([conversation("c", *(message(f"m{n}", "x") for n in range(4_000)))])
-    space = store.add_space("test", "1", 256, None)
-    embed_all(store, space, unit(1, 4_000, 256))
-    store.refresh()
-    compared: list[int] = []
-    products = vector_search.products
-
-    def count_products(query: Any, integers: NDArray[np.int8]) -> NDArray[np.float32]:
-        compared.append(len(integers))
-        return products(query, integers)
-
-    monkeypatch.setattr(vector_search, "products", count_products)
-    queries = unit(2, 40, 256)
-    for query in queries:  # until all blocks have signs
-        store.nearest(space, query, Filter(), 10)
-    compared.clear()
-    hits = [keys(store.nearest(space, query, Filter(), 10)) for query in queries]
-    assert sum(compared) < 0.4 * 40 * 4_000
-    expected = [compared_one_by_one(store, space, query, Filter())[:10] for query in queries]
-    same = sum(len(set(a) & set(b)) for a, b in zip(hits, expected, strict=True))
-    assert same >= 0.97 * 400

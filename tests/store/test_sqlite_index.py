@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,38 +203,6 @@ def test_new_messages_are_sealed_and_small_volumes_are_merged(
     assert list(volume_rows(store).values()) == [(1, 40, 1)]
     assert [v.name for v in volume_folders(store)] == list(volume_rows(store))
     assert_complete(store, 40)
-
-
-def test_concurrent_writes_survive_sealing(store: SqliteStore, path: Path) -> None:
-    fill(store)
-    stop = threading.Event()
-    errors: list[BaseException] = []
-
-    def seal_repeatedly() -> None:
-        other = SqliteStore(path)
-        try:
-            while not stop.is_set():
-                other.refresh()
-        except BaseException as error:
-            errors.append(error)
-        finally:
-            other.close()
-
-    sealing = threading.Thread(target=seal_repeatedly)
-    sealing.start()
-    try:
-        for n in range(45, 105):
-            store.append(f"c{n % 9 * 5}", message(f"m{n}", f"walrus only{n}x"))
-            if n % 20 == 0:
-                store.save([conversation(f"x{n}", message(f"y{n}", "short lived"))])
-                store.delete(f"x{n}")
-    finally:
-        stop.set()
-        sealing.join()
-    assert errors == []
-    assert_complete(store, 105)
-    assert matching_ids(store, "short OR lived") == []
-    assert store.verify().healthy
 
 
 # -- missing and damaged volumes ---

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from messages import conversation, message
 
 import recollect
-from recollect import Filter, SearchOptions
+from recollect import SearchOptions
 from recollect.language.symbols import spell_out_symbols, symbol_name
 from recollect.language.text import tokens
-from recollect.store.base import Store
 
-EVERYTHING = Filter(kinds=(), hidden=True)
 TEXTS = {
     "cpp": "How do I free memory in C++17?",
     "pointer": "In C/C++, use a smart pointer.",
@@ -65,17 +62,3 @@ def test_names_with_symbols_are_found_as_typed(library: recollect.Library) -> No
     first = page.hits[0]
     assert (first.conversation_id, first.terms) == ("cpp", ("free", "memory", "c++"))
     assert [first.snippet[start:end] for start, end in first.marks] == ["free", "memory", "C++"]
-
-
-def test_any_part_of_a_text_with_names_is_found_literally(store: Store) -> None:
-    text = "is abc++ C++17, C# or A+? c"
-    store.save([conversation(message("a", text), message("b", "cplusplus and sharp", minutes=1))])
-    for start in range(len(text)):
-        for length in (1, 2, 3, 5):
-            part = text[start : start + length]
-            if part.strip():
-                candidates = store.newest(EVERYTHING, 10, text=part).candidates
-                assert "a" in {candidate.id for candidate in candidates}, part
-    for part in ("plus", "sharp", "cplus"):
-        candidates = store.newest(EVERYTHING, 10, text=part).candidates
-        assert {candidate.id for candidate in candidates} == {"b"}, part

@@ -237,31 +237,6 @@ def test_after_any_changes_each_passage_has_its_own_vector_or_is_unembedded(
 # -- spaces ---
 
 
-def test_a_space_is_identified_by_model_and_version(
-    store: Store, reopen: Callable[[], Store]
-) -> None:
-    first = store.add_space("test", "1", 8, b"state")
-    assert store.add_space("test", "1", 8, b"state") == first
-    second = store.add_space("test", "2", 16, None)
-    assert first.id != second.id
-    assert (
-        first.name,
-        first.version,
-        first.dimensions,
-        first.model_state,
-        first.last_key,
-        first.ready,
-    ) == (
-        "test",
-        "1",
-        8,
-        b"state",
-        0,
-        False,
-    )
-    assert reopen().spaces() == [first, second]
-
-
 def test_only_one_store_can_hold_the_indexing_lock(
     store: Store, reopen: Callable[[], Store]
 ) -> None:
