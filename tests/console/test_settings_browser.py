@@ -17,7 +17,6 @@ from test_first_run import prepare_computer
 
 import recollect
 
-SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
 @pytest.fixture(scope="module")
