@@ -18,7 +18,6 @@ from test_first_run import prepare_computer
 import recollect
 
 
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("settings")
