@@ -386,7 +386,8 @@ def parts_of_compounds(terms: Sequence[Term], library: _Library) -> Forms:
     """The parts of compounds that the library has only in parts.
 
     German and Dutch join words freely: a question about "Hintergrundkarten" is answered by a
-    message that has "Hintergrund" and "Karte". The first part loses an element that joins it.
+    message that has "Hintergrund" and "Karte", and one about "Geldbeträge" by "Betrag". The first
+    part loses an element that joins it.
     """
     language = library.query.language
     for word in absent_words(terms) if language.linking_elements else ():
@@ -400,3 +401,5 @@ def parts_of_compounds(terms: Sequence[Term], library: _Library) -> Forms:
         if complete:
             modifier, head = max(complete, key=lambda pair: (min(map(len, pair)), pair))
             yield (word,), [*forms[modifier], *forms[head]]
+        elif heads := [head for _, head in pairs if forms[head] and len(head) >= _MIN_HEAD]:
+            yield (word,), forms[max(heads, key=len)]
