@@ -1,7 +1,7 @@
 """Uploaded files that wait to be imported.
 
 In a SQLite home they are files in the folder `uploads`. On PostgreSQL they are in the database, so
-that any server or worker can import them; in a folder they are only while they are written or read.
+that any server or worker can import them; in a folder they are only while they are imported.
 """
 
 from __future__ import annotations
@@ -56,9 +56,6 @@ class UploadFolder:
     def create(self, job: str, name: str) -> UploadWriter:
         create_private_folder(self.folder)
         return UploadWriter(self, job, name)
-
-    def keep(self, job: str, file: Path) -> None:
-        """Called when a file is complete and on disk."""
 
     @contextmanager
     def open(self, job: str, name: str) -> Iterator[Path]:
@@ -137,7 +134,6 @@ class UploadWriter:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
-        self._uploads.keep(self._job, self._path)
         self._is_complete = True
 
     def close(self) -> None:
@@ -154,18 +150,16 @@ class UploadTable(UploadFolder):
         super().__init__(folder)
         self._database = database
 
-    def keep(self, job: str, file: Path) -> None:
-        with file.open("rb") as content:
-            number = 0
-            while data := content.read(CHUNK_BYTES):
-                self._database.execute(
-                    TABLES,
-                    "insert into upload_chunk (job, number, data, created_at) "
-                    f"values (?, ?, ?, {self._database.now})",
-                    (job, number, data),
-                )
-                number += 1
-        super().remove(job)
+    def create(self, job: str, name: str) -> UploadWriter:
+        return ChunkWriter(self, job)
+
+    def add_chunk(self, job: str, number: int, data: bytes) -> None:
+        self._database.execute(
+            TABLES,
+            "insert into upload_chunk (job, number, data, created_at) "
+            f"values (?, ?, ?, {self._database.now})",
+            (job, number, data),
+        )
 
     @contextmanager
     def open(self, job: str, name: str) -> Iterator[Path]:
@@ -189,8 +183,10 @@ class UploadTable(UploadFolder):
     def notes(self) -> dict[str, dict[str, Any]]:
         return {}
 
+    def require_space(self, size: int) -> None:
+        pass  # only the database server knows its disk
+
     def remove(self, job: str) -> None:
-        super().remove(job)
         self._database.execute(TABLES, "delete from upload_chunk where job = ?", (job,))
 
     def remove_stale(self, unfinished_jobs: Collection[str]) -> None:
@@ -203,6 +199,34 @@ class UploadTable(UploadFolder):
             if job not in unfinished_jobs:
                 self.remove(job)
         super().remove_stale(())  # left by a process that was killed
+
+
+class ChunkWriter(UploadWriter):
+    def __init__(self, uploads: UploadTable, job: str) -> None:
+        self._table = uploads
+        self._job = job
+        self._buffer = bytearray()
+        self._number = 0
+        self._is_complete = False
+
+    def write(self, data: bytes) -> None:
+        self._buffer += data
+        while len(self._buffer) >= CHUNK_BYTES:
+            self._store_chunk()
+
+    def finish(self) -> None:
+        if self._buffer:
+            self._store_chunk()
+        self._is_complete = True
+
+    def _store_chunk(self) -> None:
+        self._table.add_chunk(self._job, self._number, bytes(self._buffer[:CHUNK_BYTES]))
+        del self._buffer[:CHUNK_BYTES]
+        self._number += 1
+
+    def close(self) -> None:
+        if not self._is_complete and self._number:
+            self._table.remove(self._job)
 
 
 def missing_upload(name: str) -> NotFound:
