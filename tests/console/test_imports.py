@@ -68,7 +68,7 @@ def finish_job(service: Service, id: str) -> ImportJob:
 def files(service: Service) -> list[str]:
     """What is left of uploads: names of files, or ids of jobs in the database."""
     storage = service.imports.uploads
-    if isinstance(storage, UploadFolder):
+    if not isinstance(storage, uploads.UploadTable):
         if not storage.folder.exists():
             return []
         return [file.name for file in storage.folder.iterdir()]
