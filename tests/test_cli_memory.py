@@ -83,7 +83,7 @@ def test_reading_stops_at_the_budget_and_names_the_options(run: Any, place: str)
     with recollect.open(place) as library:
         library.add_conversation("s1", "Steps", project="p", messages=messages)
     text = run("read", "/p/s1.jsonl", "--max-tokens", "150")
-    assert "[Ran, 2 lines]" in text and len(text) <= 4 * 150 + 1
+    assert "[Bash, 2 lines]" in text and len(text) <= 4 * 150 + 1
     match = re.search(
         r"\n\n\[Tool results are omitted\. To read them: --tool-results\. "
         r"Lines 1 to \d+ of \d+\. To go on: --lines (\d+-)\]$",

@@ -447,3 +447,37 @@ def test_concurrent_responses_are_never_mixed_up_between_users(world: World) -> 
 
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(ask, range(16)))
+
+
+@pytest.mark.full
+def test_unsupported_methods_reveal_nothing_either(
+    world: World, alice: TestClient, mallory: TestClient, belongings: Belongings
+) -> None:
+    before = belongings.state(alice)
+    for path in {path for _, path, _ in routes_with_ids(world)}:
+        existing = path.format(
+            **{name: percent_encode(value) for name, value in belongings.ids.items()}
+        )
+        others = {name: "987654321" if name == "number" else "x" for name in belongings.ids}
+        unknown = path.format(**others | {"source": KIND})
+        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            body = {"role": "user", "content": "x", "author": "x"}
+            statuses = {
+                mallory.request(method, p, json=None if method == "GET" else body).status_code
+                for p in (existing, unknown)
+            }
+            assert len(statuses) == 1, f"{method} {path}: {statuses}"
+    assert belongings.state(alice) == before
+
+
+def test_the_same_id_means_different_conversations_for_different_users(world: World) -> None:
+    clients = [world.client(f"{name}-{uuid.uuid4()}") for name in ("ann", "bob")]
+    for n, client in enumerate(clients):
+        message = {"id": "m", "role": "user", "content": f"I am {n}"}
+        body = {"id": "same", "session_id": "s", "messages": [message]}
+        assert client.post("/conversations", json=body).status_code == 201
+        assert client.post("/api/threads", json={"topic": "same topic"}).status_code == 201
+    clients[0].put("/conversations/same?title=Changed")
+    clients[1].delete("/conversations/same")
+    assert clients[0].get("/conversations/same").json()["messages"][0]["content"] == "I am 0"
+    assert clients[1].get("/conversations/same").status_code == 404

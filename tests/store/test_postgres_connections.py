@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -787,3 +788,109 @@ def test_an_interrupted_search_continues_in_another_transaction(database: str, u
         store._transactions._snapshot.db._session.pgconn.finish()  # type: ignore[union-attr]
         assert store.variants(["castle"]) == [("castle",)]
     store.close()
+
+
+def test_a_lost_reply_is_resolved_even_if_the_pool_has_a_single_connection(
+    monkeypatch: pytest.MonkeyPatch, open_store: Opener, proxy: Proxy, user: str
+) -> None:
+    set_limits(monkeypatch, server_connections=1, write_wait_seconds=10.0)
+    store = open_store(user, proxy.url)
+    proxy.on_commit(lose_reply)
+    assert store.start_import("file").id == 1
+    assert len(store.receipts()) == 1
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_commit_that_is_still_in_transit_is_waited_for(
+    arrives: bool, proxied_store: PostgresStore, server: Database, proxy: Proxy
+) -> None:
+    resume = threading.Event()
+
+    def hold(link: Link, message: bytes) -> None:
+        link.hang_up()
+        resume.wait(PATIENCE)
+        if arrives:
+            link.send(message)
+        else:
+            link.cut()
+
+    proxy.on_commit(hold)
+    thread, outcomes = in_thread(lambda: proxied_store.start_import("file"))
+    wait_until(server.has_waiting_session)
+    assert not outcomes
+    resume.set()
+    thread.join(PATIENCE)
+    assert [receipt.id for receipt in outcomes] == [1]
+    assert [r.id for r in proxied_store.receipts()] == [1]
+
+
+def wait_until_back(server: Database) -> None:
+    def answers() -> bool:
+        with suppress(psycopg.OperationalError):
+            server.rows("select 1")
+            return True
+        return False
+
+    wait_until(answers)
+
+
+def crash(server: Database, victim: int) -> None:
+    """Kill one process of the server. It then ends all others, and recovers from its log."""
+    start_time = server.rows("select pg_postmaster_start_time()")
+    other = server.connect(application_name="witness")
+    with other:
+        os.kill(victim, signal.SIGKILL)
+        with pytest.raises(psycopg.OperationalError):
+            while True:
+                other.execute("select pg_sleep(0.01)")
+    wait_until_back(server)
+    assert server.rows("select pg_postmaster_start_time()") == start_time
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("failure", ["a crash of one backend", "an immediate restart"])
+@pytest.mark.parametrize("reuse_id", [True, False])
+def test_a_transaction_id_that_is_assigned_again_after_a_crash_proves_nothing(
+    failure: str, reuse_id: bool, proxied_store: PostgresStore, server: Database, proxy: Proxy
+) -> None:
+    """PostgreSQL assigns ids again that did not reach the disk. They then belong to others."""
+    is_waiting, resume = threading.Event(), threading.Event()
+
+    def hold(link: Link, message: bytes) -> None:
+        link.keep_the_client()
+        is_waiting.set()
+        resume.wait(PATIENCE)
+        link.cut()
+
+    proxy.on_commit(hold)
+    thread, outcomes = in_thread(lambda: proxied_store.start_import("file"))
+    assert is_waiting.wait(PATIENCE)
+    ((pid, lost_id),) = server.writers()
+    if failure == "an immediate restart":
+        server.restart("immediate")
+    else:
+        crash(server, pid)
+    if reuse_id:
+        with server.connect() as stranger:
+            number = 0
+            while number < lost_id:
+                row = stranger.execute("select pg_current_xact_id()::text").fetchall()[0]
+                number = int(row[0])
+            if number != lost_id:
+                pytest.skip("The server wrote the id to disk, because the machine is very busy.")
+    resume.set()
+    thread.join(PATIENCE)
+    (outcome,) = outcomes
+    assert outcome.id == 1
+    assert len(proxied_store.receipts()) == 1
+
+
+@pytest.mark.full
+def test_a_crash_of_one_backend_under_load_loses_nothing(load: Load, server: Database) -> None:
+    with load.running():
+        for _ in range(ROUNDS):
+            load.wait_for_progress(ACTIONS)
+            crash(server, server.sessions()[0])
+            load.wait_for_progress()
+    report(load, load.check())
+    assert load.errors == []

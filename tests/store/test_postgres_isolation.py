@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 import threading
+import unicodedata
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -27,16 +28,18 @@ from contents import all_contents
 from logins import login, of
 from messages import recent
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
 import recollect
 from recollect import Document, Filter, Library, Passage, SearchOptions
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import InvalidInput, NotFound, RecollectError
 from recollect.language.queries.query import parse
 from recollect.model import undo
 from recollect.model.kinds import KINDS
 from recollect.model.undo import Edit
 from recollect.settings import LIMITS
 from recollect.store.postgres import PostgresStore
+from recollect.store.postgres.connection import Connection
 from recollect.store.postgres.schema import APPEND_ONLY, is_distributed
 
 CANARY = "zebracanary"
@@ -1081,3 +1084,440 @@ def test_a_removed_library_leaves_no_row_in_any_table_but_the_audit_log(
                 connection, f"select count(*) from recollect.{table} where owner = {number}"
             )
             assert count == [(0,)], table
+
+
+def test_a_join_on_every_key_returns_only_own_rows(
+    attacker: psycopg.Connection[Any],
+) -> None:
+    for table, key in (("passage", "key"), ("passage_text", "key"), ("vector", "passage")):
+        ((count, largest_key),) = rows(
+            attacker,
+            f"""select count(*), max(t.{key})
+            from generate_series(1, 1000) k join {table} t on t.{key} = k""",
+        )
+        assert count <= MINE
+        assert largest_key <= MINE
+
+
+def test_a_connection_without_an_owner_sees_nothing_and_writes_nothing(
+    neighbours: Neighbours,
+) -> None:
+    with psycopg.connect(neighbours.url, autocommit=True) as connection:
+        neighbours.mine._transactions.server.configure(connection)
+        assert rows(connection, "select current_setting('recollect.owner', true)") == [(None,)]
+        for table in [*neighbours.tables(), "account"]:
+            assert rows(connection, f"select count(*) from {table}") == [(0,)]
+            if table in APPEND_ONLY:
+                with pytest.raises(errors.InsufficientPrivilege):
+                    connection.execute(f"delete from {table}")
+            elif table != "account":
+                assert connection.execute(f"delete from {table}").rowcount == 0
+        for write in (
+            "insert into word (term) values ('a')",
+            "insert into word (owner, term) values (1, 'a')",
+        ):
+            with pytest.raises(psycopg.Error, match=r"recollect\.owner|row-level security"):
+                connection.execute(write)
+
+
+@pytest.mark.parametrize("owner", ["x", "1 or true", "99999999999999"])
+def test_an_owner_that_is_not_a_number_is_an_error(
+    attacker: psycopg.Connection[Any], owner: str
+) -> None:
+    become(attacker, owner)
+    with pytest.raises(psycopg.DataError):
+        rows(attacker, "select count(*) from passage")
+
+
+def test_copy_in_is_refused(neighbours: Neighbours, attacker: psycopg.Connection[Any]) -> None:
+    with (
+        pytest.raises(errors.FeatureNotSupported, match="row-level security"),
+        attacker.transaction(),
+        attacker.cursor().copy("copy recollect.word (owner, term) from stdin") as copy,
+    ):
+        copy.write(f"{neighbours.them}\tintruder\n")
+
+
+@pytest.mark.parametrize(
+    "query", ["!xyz", "!!zebracanary | !zebracanary", "says", "!(zebracanary & !says)", "s:*"]
+)
+def test_a_query_that_matches_everything_returns_only_own_passages(
+    attacker: psycopg.Connection[Any], query: str
+) -> None:
+    results = [rows(attacker, call) for call in calls(attacker, query)]
+    numbers = [
+        value for result in results for row in result for value in row if isinstance(value, int)
+    ]
+    assert max(numbers) == MINE
+    assert all(len(result) <= MINE for result in results)
+
+
+def use_only_own_functions(attacker: psycopg.Connection[Any]) -> None:
+    statements = calls(attacker, "!xyz")
+    before = [attempt(attacker, call) for call in statements]
+    assert "666" not in repr(before)
+    for statement in (
+        "create temp table passage_text as select * from recollect.passage_text",
+        "update pg_temp.passage_text set key = 666",
+        "create domain pg_temp.tsquery as text",
+        "create function pg_temp.count(text) returns bigint language sql as 'select 666::bigint'",
+        "create function pg_temp.unnest(text[]) returns setof text language sql "
+        "as 'select ''zebracanary'''",
+        "create function pg_temp.current_setting(text, boolean) returns text language sql "
+        "as 'select ''2'''",
+        "create function pg_temp.yes(tsvector, tsquery) returns boolean language sql "
+        "as 'select true'",
+        "create operator pg_temp.@@ "
+        "(leftarg = tsvector, rightarg = tsquery, function = pg_temp.yes)",
+        "create function pg_temp.same(integer, integer) returns boolean language sql "
+        "as 'select true'",
+        "create operator pg_temp.= "
+        "(leftarg = integer, rightarg = integer, function = pg_temp.same)",
+        "set local search_path = pg_temp, recollect, pg_catalog",
+    ):
+        attacker.execute(statement)  # type: ignore[arg-type]
+    assert [attempt(attacker, call) for call in statements] == before
+
+
+def test_search_functions_use_nothing_from_pg_temp(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any], storage: Storage
+) -> None:
+    if neighbours.is_distributed():
+        # Otherwise Citus tries to create the traps on the workers as well, where they would be in
+        # the temporary schema of its own connection. Here, they are on both nodes.
+        attacker.execute("set local citus.enable_ddl_propagation = off")
+        storage.connection.execute("set local citus.enable_ddl_propagation = off")
+        use_only_own_functions(storage.connection)
+    use_only_own_functions(attacker)
+
+
+def test_only_an_administrator_can_mark_a_function_as_leakproof(
+    attacker: psycopg.Connection[Any],
+) -> None:
+    with pytest.raises(errors.InsufficientPrivilege, match="leakproof"):
+        attacker.execute("""create function pg_temp.look(text) returns boolean language sql
+            leakproof as 'select true'""")
+
+
+def test_the_name_of_an_account_cannot_be_probed(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
+    attacker.execute("select set_config('recollect.user', %s, true)", [neighbours.my_name])
+    assert rows(attacker, "select name from account") == [(neighbours.my_name,)]
+    nobody = str(uuid.uuid4())
+    for statement in (
+        "insert into account (name) values ('{}')",
+        "select * from account where name = '{}'",
+        "insert into account (name) values ('{}') on conflict do nothing",
+    ):
+        result = attempt(attacker, statement.format(neighbours.their_name))
+        assert result == attempt(attacker, statement.format(nobody))
+
+
+def test_statistics_of_the_tables_are_not_visible(attacker: psycopg.Connection[Any]) -> None:
+    for view in ("pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"):
+        statistics = f"select tablename from {view} where schemaname = 'recollect'"
+        assert {table for (table,) in rows(attacker, statistics)} <= {"schema_version"}
+    for table in ("pg_statistic", "pg_statistic_ext_data"):
+        with pytest.raises(errors.InsufficientPrivilege), attacker.transaction():
+            rows(attacker, f"select * from {table}")
+
+
+def test_sequences_can_be_neither_used_nor_set(
+    attacker: psycopg.Connection[Any],
+) -> None:
+    for statement in (
+        "select * from recollect.account_id_seq",
+        "select nextval('recollect.account_id_seq')",
+        "select setval('recollect.account_id_seq', 1)",
+        "alter sequence recollect.account_id_seq restart",
+        "drop sequence recollect.account_id_seq",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege), attacker.transaction():
+            rows(attacker, statement)
+
+
+def test_a_row_does_not_conflict_with_a_row_of_another_user(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
+    before = fingerprint(attacker, neighbours, neighbours.them)
+    titles = rows(
+        attacker,
+        """insert into document
+        select (jsonb_populate_record(d, jsonb_build_object(
+          'key', 7, 'id', 'zebracanary', 'source_id', 'zebracanary'))).* from document d
+        on conflict (owner, id) do update set title = 'x' returning title""",
+    )
+    # The row was inserted, not updated.
+    assert titles == [("mine",)]
+    assert fingerprint(attacker, neighbours, neighbours.them) == before
+
+
+def test_the_app_role_cannot_grant_its_privileges(attacker: psycopg.Connection[Any]) -> None:
+    privileges = "select relacl::text from pg_class where oid = 'recollect.passage'::regclass"
+    before = rows(attacker, privileges)
+    # This only produces a warning.
+    attacker.execute("grant all on recollect.passage to public")
+    assert rows(attacker, privileges) == before
+
+
+def test_a_plan_of_an_administrator_is_not_used_for_the_app_role(
+    neighbours: Neighbours,
+) -> None:
+    with psycopg.connect(neighbours.url, autocommit=True) as connection:
+        connection.execute("set plan_cache_mode = force_generic_plan")
+        connection.execute("prepare everything as select owner from recollect.passage")
+        rows(connection, "execute everything")
+        neighbours.mine._transactions.server.configure(connection)
+        assert rows(connection, "execute everything") == []
+
+
+def test_a_cursor_ends_with_its_transaction(neighbours: Neighbours) -> None:
+    with psycopg.connect(neighbours.url, autocommit=True) as connection:
+        neighbours.mine._transactions.server.configure(connection)
+        connection.execute("begin")
+        become(connection, neighbours.them)
+        connection.execute("declare peek cursor for select content from passage")
+        assert CANARY in repr(rows(connection, "fetch 1 from peek"))
+        connection.execute("commit")
+        connection.execute("begin")
+        become(connection, neighbours.me)
+        with pytest.raises(errors.InvalidCursorName):
+            rows(connection, "fetch 1 from peek")
+
+
+def test_a_transaction_leaves_no_state_on_its_connection(database: str, user: str) -> None:
+    # Another URL, so that the store has its own pool.
+    store = PostgresStore(of(database) + "&connect_timeout=7", user)
+    pool = store._transactions._pool
+    pids: list[int] = []
+
+    def check_state() -> None:
+        with pool.connection(1e12) as connection:
+            pids.append(connection.info.backend_pid)
+            state = rows(
+                connection,
+                """select coalesce(current_setting('recollect.owner', true), ''),
+                  coalesce(current_setting('recollect.user', true), ''),
+                  current_setting('statement_timeout'), current_setting('lock_timeout'),
+                  current_setting('transaction_isolation'), current_user,
+                  (select count(*) from recollect.passage)""",
+            )
+            assert state == [("", "", "0", "0", "read committed", "recollect_app", 0)]
+
+    def fail(db: Connection) -> None:
+        db.run("select 1 / 0")
+
+    try:
+        check_state()
+        store.save([Document("test", "c1", passages=(Passage("a", "user", "hello"),))])
+        check_state()
+        store.match(parse("hello"), EVERYTHING, 10)
+        check_state()
+        with pytest.raises(NotFound):
+            store.document("nothing")
+        check_state()
+        with pytest.raises(NotFound):
+            store.delete("nothing")
+        check_state()
+        for run in (store._read, store._write):
+            with pytest.raises(RecollectError, match="division"):
+                run(fail)
+            check_state()
+        with store.indexing_lock():
+            pass
+        check_state()
+        assert len(set(pids)) == 1
+    finally:
+        store.close()
+
+
+def test_a_login_that_resets_its_role_sees_no_more_rows(
+    neighbours: Neighbours, member: str
+) -> None:
+    is_cluster = neighbours.is_distributed()
+    with psycopg.connect(member, autocommit=True) as connection:
+        neighbours.mine._transactions.server.configure(connection)
+        for statement in (
+            "reset role",
+            "set role none",
+            "reset session authorization",
+            "reset all",
+            "discard all",
+        ):
+            connection.execute(statement)  # type: ignore[arg-type]
+            assert rows(connection, "select count(*) from recollect.passage") == [(0,)]
+            connection.execute("begin")
+            become(connection, neighbours.me)
+            # After `reset all`, Citus does not pass the owner on to the workers.
+            owners = {neighbours.me}
+            if is_cluster and statement in ("reset all", "discard all"):
+                owners = set()
+            for table in neighbours.tables():
+                own_rows = rows(connection, f"select owner from recollect.{table}")
+                assert {owner for (owner,) in own_rows} == owners
+            if not is_cluster:
+                with pytest.raises(errors.InsufficientPrivilege), connection.transaction():
+                    rows(connection, "select * from recollect.passage_1")
+            connection.execute("rollback")
+    if is_cluster:
+        shard = shard_names(neighbours)["passage"]
+        worker = worker_url(neighbours, conninfo_to_dict(member)["user"])
+        with psycopg.connect(worker) as connection:
+            connection.execute("set local citus.override_table_visibility = off")
+            become(connection, neighbours.me)
+            assert rows(connection, f"select distinct owner from {shard}") == [(neighbours.me,)]
+
+
+def test_a_conversation_of_another_user_gives_the_same_error_as_an_unknown_one(
+    pair: tuple[Library, Library],
+) -> None:
+    ann, bob = pair
+    bob.add_conversation(
+        "bobs", "", messages=[{"role": "user", "content": "only here", "id": "bobs-message"}]
+    )
+    for call in (
+        lambda id: ann.conversation(id),
+        lambda id: ann.delete_conversation(id),
+        lambda id: ann.update_conversation(id, "mine"),
+        lambda id: ann.add_message(id, "user", "hello"),
+        lambda id: ann.related(id, "bobs-message"),
+        lambda id: ann._store.passage_key(id, "bobs-message"),
+        lambda id: ann.add_message("c1", "user", "hello", parent=f"{id}-message"),
+    ):
+        messages = []
+        for conversation in ("bobs", "none"):
+            with pytest.raises(NotFound) as error:
+                call(conversation)
+            messages.append(str(error.value).replace(conversation, ""))
+        assert messages[0] == messages[1]
+    assert bob.conversation("bobs").title == ""
+
+
+def test_deleting_a_conversation_that_both_users_have_deletes_only_ones_own(
+    pair: tuple[Library, Library],
+) -> None:
+    ann, bob = pair
+    before = (
+        bob.conversation("c1"),
+        bob.stats(),
+        bob.search("gardens").total,
+        bob._store.variants(["gardens"]),
+    )
+    ann.delete_conversation("c1")
+    for n in (0, 2, 3):
+        ann.delete_conversation(f"c{n}")
+    assert ann.search("gardens").total == 0
+    assert ann.stats()["words"] == 0
+    assert (
+        bob.conversation("c1"),
+        bob.stats(),
+        bob.search("gardens").total,
+        bob._store.variants(["gardens"]),
+    ) == before
+    assert bob.verify().healthy
+
+
+def test_each_user_has_their_own_receipts_and_can_undo_only_those(
+    pair: tuple[Library, Library],
+) -> None:
+    ann, bob = pair
+    receipt = bob._store.start_import("/bobs.json")
+    bob._store.save(
+        [Document("x", "imported", passages=(Passage("a", "user", "imported words"),))], receipt.id
+    )
+    assert [r.path for r in ann.receipts()] == [f"/{ANN}.json"]
+    with pytest.raises(NotFound):
+        ann.undo_import(receipt.id)
+    # Both users have a receipt with this number.
+    ann.undo_import(1)
+    assert bob.receipts()[-1].undone_at is None
+    assert bob.search("imported").total == 1
+
+
+def test_the_vector_space_of_another_user_cannot_be_used(pair: tuple[Library, Library]) -> None:
+    ann, bob = (library._store for library in pair)
+    bob.drop_space(bob.add_space("earlier", "1", 4, None))
+    spaces = [store.add_space("model", "1", 4, None) for store in (ann, bob)]
+    vector = np.array([0.5, 0.5, 0.5, 0.5], np.float32)
+    for store, space in zip((ann, bob), spaces, strict=True):
+        store.add_vectors(space, {p: [vector] for p in store.unembedded(space, 100)[0]})
+        store.update_space(space, ready=True)
+    theirs = spaces[1]
+    assert ann.nearest(theirs, vector, EVERYTHING, 100) == []
+    assert ann.cosines(theirs, vector, range(100)) == {}
+    assert ann.vectors(theirs, 1) == []
+    before = bob.nearest(theirs, vector, EVERYTHING, 100)
+    assert len(before) == 12
+    ann.add_vectors(theirs, {p: [vector] for p in ann.unembedded(theirs, 100)[0]})
+    ann.update_space(theirs, ready=True)
+    ann.drop_space(theirs)
+    assert [s.id for s in ann.spaces()] == [spaces[0].id]
+    assert bob.nearest(theirs, vector, EVERYTHING, 100) == before
+    assert [(s.id, s.ready) for s in bob.spaces()] == [(theirs.id, True)]
+
+
+def test_rebuilding_an_index_does_not_change_the_index_of_another_user(
+    neighbours: Neighbours, attacker: psycopg.Connection[Any]
+) -> None:
+    before = fingerprint(attacker, neighbours, neighbours.them)
+    neighbours.mine.repair()
+    assert neighbours.mine.verify().healthy
+    assert fingerprint(attacker, neighbours, neighbours.them) == before
+
+
+NAMES = (
+    unicodedata.normalize("NFC", "böb"),
+    unicodedata.normalize("NFD", "böb"),
+    "bob",
+    "BOB",
+    "bob ",
+    " bob",
+    "bob/",
+    "../bob",
+    "bob%",
+    "bo'b",
+    'bo"b',
+    "bob'; drop table recollect.account; --",
+    "bob\\",
+    "$1",
+    "%s",
+    "?",
+    "b" * 300,
+    "b" * 299,
+    "😀",
+    "😀" * 500,
+    "ßob",
+    "ssob",
+    "ﬁn",
+    "fin",
+    "bob\n",
+    "\u202ebob",
+    "0",
+    "null",
+    "recollect_app",
+    "b_b",
+    "b\u200bob",
+    "ıob",
+    "iob",
+)
+
+
+@pytest.mark.full
+def test_similar_user_names_have_different_libraries(database: str) -> None:
+    with ExitStack() as stack:
+        run = uuid.uuid4().hex[:8]
+        users = {name: f"{run}{name}"[:500] for name in NAMES}
+        stores = {name: PostgresStore(database, user) for name, user in users.items()}
+        for store in stores.values():
+            stack.callback(store.close)
+        assert len({owner(store) for store in stores.values()}) == len(NAMES)
+        for name, store in stores.items():
+            assert store.size() == 0
+            store.save([Document("test", "same", name, passages=(Passage("a", "user", "secret"),))])
+        stores["BOB"].delete("same")
+        for name, store in stores.items():
+            titles = [document.title for document in store.iter_documents(EVERYTHING)]
+            assert titles == ([] if name == "BOB" else [name])
+            assert PostgresStore.exists(database, users[name])
+        assert not PostgresStore.exists(database, f"{run}nobody")
