@@ -156,7 +156,7 @@ def words_in_files(folder: Path, count: int) -> list[str]:
     letters of a word."""
     data = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     words = [word for number in range(count) for word in unique_words(number)]
-    return [word for word in [CANARY, *words] if word[-8:].encode() in data]
+    return [word for word in [CANARY, *words] if word[-9:].encode() in data]
 
 
 @pytest.mark.parametrize(

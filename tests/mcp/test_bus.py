@@ -404,3 +404,56 @@ def test_no_invisible_text_reaches_a_model(agent: Caller) -> None:
             assert not 0xE0000 <= ord(character) <= 0xE007F, text
             assert not 0xD800 <= ord(character) <= 0xDFFF, text
     assert '"k": ["v"]' in answers[2]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("setting", ["", "hide"])
+def test_no_tool_shows_human_only_content_to_an_agent(
+    agent: Caller, person: Caller, library: Library, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    id_ = person.thread("t", f"open {SECRET[:3]}")
+    post_secret(person, id_, id="hidden")
+    library.add_conversation(
+        "c1",
+        "c",
+        messages=[
+            {
+                "id": "m1",
+                "role": "user",
+                "content": f"open {SECRET}",
+                "metadata": {"audience": "human", "x": SECRET},
+            },
+            {"id": "m2", "role": "assistant", "content": "open to all"},
+        ],
+    )
+    monkeypatch.setenv("RECOLLECT_HUMAN_ONLY", setting)
+    calls = [
+        ("bus_connect", {"thread_name": "t"}),
+        ("bus_connect", {"thread_id": "c1"}),
+        ("thread_list", {"scope": "all"}),
+        ("msg_list", {"thread_id": id_}),
+        ("msg_list", {"thread_id": "c1"}),
+        ("msg_wait", {"thread_id": id_, "after_seq": 0}),
+        ("msg_wait", {"thread_id": "c1", "after_seq": 0}),
+        ("msg_post", {"thread_id": id_, "author": "a", "content": "x", "expected_last_seq": 0}),
+        ("msg_post", {"thread_id": id_, "author": "a", "content": "other", "id": "hidden"}),
+        ("msg_search", {"query": SECRET}),
+        ("msg_search", {"query": "open OR about"}),
+        ("search", {"query": SECRET}),
+        ("search", {"query": "open about"}),
+        ("fetch", {"id": f"{id_}#hidden"}),
+        ("fetch", {"id": id_}),
+        ("fetch", {"id": "c1#m1"}),
+        ("fetch", {"id": "c1#m2"}),
+        ("fetch", {"id": "c1"}),
+    ]
+    assert {name for name, _ in calls} == {tool["name"] for tool in agent.catalog.listing()}
+    visible_to_person = 0
+    for tool, arguments in calls:
+        text = json.dumps(agent.call(tool, arguments)).replace(f'"query": "{SECRET}"', "")
+        # Answers quote the words of the query that nothing mentions.
+        text = text.replace(f"\\u201c{SECRET}\\u201d", "")
+        assert SECRET not in text.replace(f'\\"query\\": \\"{SECRET}\\"', ""), (tool, arguments)
+        text = json.dumps(person.call(tool, arguments)).replace(f'"query": "{SECRET}"', "")
+        if SECRET in text:
+            visible_to_person += 1
+    assert visible_to_person >= 10

@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from people import MAX_MESSAGE_BYTES, set_limits
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -331,3 +332,36 @@ def test_a_message_in_endless_fragments_closes_the_connection(
         )
         with suppress(ConnectionResetError):
             assert connection.recv(65_536) == b""
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", ""],
+)
+def test_other_origins_are_rejected(ann: HttpUser, origin: str) -> None:
+    assert rejection_status(ann, headers={"Origin": origin}) == 403
+
+
+def test_a_cookie_needs_our_origin(ann: HttpUser) -> None:
+    address = ann.address.replace("http", "ws") + "/mcp/ws"
+    login = httpx.post(f"{ann.address}/login", data={"key": ann.key})
+    cookie = {"Cookie": f"recollect_session={login.cookies['recollect_session']}"}
+    with pytest.raises(InvalidStatus) as error, connect(address, additional_headers=cookie):
+        pass
+    assert error.value.response.status_code == 403
+    with connect(address, additional_headers=cookie, origin=ann.address):  # type: ignore[arg-type]
+        pass
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil", "localhost:1", "[::1]"])
+def test_an_unknown_host_is_rejected(ann: HttpUser, host: str) -> None:
+    assert b" 421 " in handshake(ann, f"Host: {host}")
+
+
+def test_messages_count_against_the_users_rate_limit(
+    web: Web, ann: HttpUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect_as(ann) as client:
+        monkeypatch.setattr(web.world.service.limiter, "take", lambda *_: 7)
+        error = client.ask(message("ping"))["error"]
+        assert (error["code"], error["data"]) == (-32000, {"retryAfter": 7})

@@ -550,3 +550,58 @@ def test_keys_are_fetched_over_http(tmp_path: Path) -> None:
 
 
 # -- tokens over HTTP ---
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"X-User": "ben"},
+        {"X-Forwarded-User": "ben"},
+        {"Remote-User": "ben"},
+        {"X-User-Id": "ben"},
+        {"Cookie": "user=ben; user_id=ben"},
+    ],
+)
+def test_only_the_credential_determines_the_user(
+    whoami: Any, key: MakeKey, user: str, extra: dict[str, str]
+) -> None:
+    headers = key(user=user) | extra
+    parameters = {
+        "user": "ben",
+        "user_id": "ben",
+        "owner": "ben",
+        "_context": '{"user":"ben"}',
+        "db_paths": "/tmp",
+    }
+    assert whoami(headers, params=parameters).json()["user"] == user
+
+
+def test_users_with_any_name_have_their_own_library_inside_the_home(
+    service: Service, app: FastAPI, client: TestClient, key: MakeKey, user: str, tmp_path: Path
+) -> None:
+    before = {p for p in tmp_path.rglob("*") if "home" not in p.parts}
+    names = [
+        f"../{user}",
+        f"{user}/",
+        f"{user}%2f",
+        user.upper(),
+        f"{user} b\u00f6b",
+        f"{user} bo\u0308b",
+        user,
+        f"{user}/../{user}",
+        (user + "x" * 500)[:500],
+        f"con-{user}",
+        f"..{user}",
+        f"{user}\n",
+        f" {user}",
+    ]
+    for n, name in enumerate(names):
+        with service.libraries.borrow(name) as library:
+            library.add_conversation(f"c{n}", messages=[{"role": "user", "content": f"of {n}"}])
+    for n, name in enumerate(names):
+        with service.libraries.borrow(name) as library:
+            assert [s.source_id for s in library.conversation_page()[0]] == [f"c{n}"]
+    assert {p for p in tmp_path.rglob("*") if "home" not in p.parts} == before
+    for refused in ("", "x" * 501):
+        with pytest.raises(InvalidInput):
+            key(user=refused or None) if refused else new_key(service.keys, refused)

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from asgi import MakeKey
 from selection import few
+from services import Service
 from starlette.testclient import TestClient
 from upstream import MODEL, Reply, StandIn, completion, compress, plain, running, stream
 
@@ -366,3 +368,34 @@ def test_an_error_of_the_model_is_no_stream(client: TestClient, upstream: StandI
     upstream.replies.append(plain({"error": {"message": "No such model."}}, 404))
     response = client.post("/chat", json={"message": "Hello", "stream": True})
     assert (response.status_code, "No such model" in response.text) == (502, True)
+
+
+def test_sessions_of_two_users_with_the_same_id_are_separate(
+    client: TestClient, key: MakeKey, user: str
+) -> None:
+    ann, ben = key(user=f"{user}-ann"), key(user=f"{user}-ben")
+    first = client.post("/chat", json={"message": "a", "session_id": "s"}, headers=ann).json()
+    second = client.post("/chat", json={"message": "b", "session_id": "s"}, headers=ben).json()
+    assert first["conversation_id"] != second["conversation_id"]
+    assert client.get(f"/conversations/{first['conversation_id']}", headers=ben).status_code == 404
+    assert [m["content"] for m in detail(client, second["conversation_id"], **ben)["messages"]] == [
+        "b",
+        "Answer 2 to b",
+    ]
+
+
+def test_our_api_key_is_never_sent_to_the_model_server(
+    client: TestClient,
+    upstream: StandIn,
+    key: MakeKey,
+    user: str,
+    service: Service,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    mine = key(user=user)
+    assert client.post("/chat", json={"message": "a"}, headers=mine).status_code == 200
+    answer = client.post("/chat", json={"message": "a"}, headers=key(("read",), user=user))
+    assert answer.status_code == 403
+    assert [request.header("Authorization") for request in upstream.requests] == [None]
+    assert mine["Authorization"].removeprefix("Bearer ") not in caplog.text + str(upstream.requests)

@@ -393,3 +393,13 @@ def test_a_search_that_waits_too_long_for_its_turn_gets_a_retry_after(
         return late.status, late.headers.get("retry-after")
 
     assert asyncio.run(ask()) == (503, "1")
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_form_of_another_site_cannot_post_by_navigating(probe_client: TestClient) -> None:
+    headers = {
+        "Sec-Fetch-Site": "cross-site",
+        "Sec-Fetch-Mode": "navigate",
+        "Sec-Fetch-Dest": "document",
+    }
+    assert probe_client.post("/probe", content=b"", headers=headers).status_code == 403

@@ -432,3 +432,53 @@ def test_unsupported_export_formats_are_rejected(
 
 
 # -- OpenAPI -----------------------------------------------------------------
+
+
+def test_human_only_content_is_hidden_from_agents(
+    world: World, client: TestClient, user: str
+) -> None:
+    secret = "quaggasecret"
+    messages = [
+        {"id": "h", "role": "user", "content": f"zebra {secret}", "visibility": "human_only"},
+        {"id": "o", "role": "user", "content": "zebra for all"},
+    ]
+    client.post("/conversations", json={"id": "c", "title": "C", "messages": messages})
+    note = {
+        "id": "n",
+        "source": "notes",
+        "kind": "note",
+        "title": "N",
+        "messages": [
+            {"id": "1", "content": "zebra for all. ", "type": "chunk"},
+            {"id": "2", "content": f"zebra {secret}", "type": "chunk", "visibility": "human_only"},
+        ],
+    }
+    request_json(client, "POST", "/restore", 201, json=note)
+    film = {**note, "id": "f", "source": "media", "kind": "media"}
+    request_json(client, "POST", "/restore", 201, json=film)
+    agent = world.client(user, agent=True)
+    for path in (
+        "/search?query=zebra",
+        "/search?query=quaggasecret",
+        "/chats/search?query=zebra",
+        "/chats/c",
+        "/notes/n",
+        "/chats/c?mode=chunk&message_id=h",
+        "/notes/n?mode=chunk&chunk_index=1",
+        "/notes/n?mode=full&offset=3",
+        "/notes/n?mode=chunk&chunk_size_tokens=50",
+        "/notes/n?mode=chunk_with_siblings&max_tokens=500&query=zebra",
+        "/notes/n?mode=snippet&chunk_index=1",
+        "/notes/n/export?format=txt",
+        "/notes/n/export?format=json",
+        "/media/f/transcript",
+        "/media/f",
+    ):
+        assert secret not in agent.get(ADDRESS + path).text, path
+        assert (
+            secret in client.get(ADDRESS + path).text or "chunk_size" in path or "offset=3" in path
+        ), path
+    assert agent.delete(f"{ADDRESS}/notes/n?undo=true").status_code == 403
+    masked = get(agent, "/chats/c")["content"]
+    assert "[human-only content hidden]" in masked
+    assert "zebra for all" in masked

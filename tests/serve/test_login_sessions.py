@@ -250,3 +250,13 @@ def test_a_key_is_rotated_over_http(client: TestClient, key: MakeKey, user: str)
     assert records[response.json()["id"]]["replaced_by"] is None
     for bad in ({"grace_seconds": -1}, {"grace_seconds": 10**9}, {"other": 1}):
         assert client.post(f"/api/keys/{id}/rotate", json=bad, headers=admin).status_code == 400
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_session_is_valid_in_the_cookie_only(
+    browser: TestClient, client: TestClient, key: MakeKey, user: str
+) -> None:
+    session = log_in(browser, key(user=user))
+    for headers in ({"Authorization": f"Bearer {session}"}, {"X-API-Key": session}):
+        assert client.get("/conversations", headers=headers).status_code == 401
+    assert browser.post("/login", data={"key": session}).status_code == 401

@@ -12,6 +12,8 @@ import pytest
 from people import World, percent_encode
 from starlette.testclient import TestClient
 
+from recollect import Passage
+
 MASK = "[human-only content hidden]"
 SECRET = "quaggasecret"  # only in human-only messages
 PUBLIC = "zebraopen"  # in public and in human-only messages
@@ -264,3 +266,48 @@ def test_no_console_page_reveals_the_secret_to_an_agent(scene: Scene, path: str)
     page = scene.agent.get(concrete_path, headers={"accept": "text/html"})
     assert page.status_code == 200
     assert SECRET not in page.text
+
+
+def test_the_search_api_masks_hits_for_agents(scene: Scene) -> None:
+    for parameters in (
+        {"q": PUBLIC},
+        {"q": PUBLIC, "score": "fts"},
+        {"q": PUBLIC, "group": "conversation"},
+        {"q": SECRET},
+    ):
+        answer = scene.agent.get("/api/v1/search", params=parameters).json()
+        assert answer["hits"]
+        for hit in (one for top in answer["hits"] for one in (top, *top["also"])):
+            if hit["visibility"] == "human_only":
+                assert (hit["snippet"], hit["marks"], hit["terms"], hit["parts"]) == (
+                    MASK,
+                    [],
+                    [],
+                    {},
+                )
+            else:
+                assert PUBLIC in hit["snippet"]
+    hits = scene.person.get("/api/v1/search", params={"q": SECRET}).json()["hits"]
+    assert {hit["visibility"] for hit in hits} == {"human_only"}
+    assert all(SECRET in hit["snippet"] for hit in hits)
+
+
+@pytest.mark.full
+def test_no_route_reveals_a_message_that_was_stored_before_its_mark_was_known(
+    world: World, user: str, scene: Scene
+) -> None:
+    """Older versions stored such messages as visible to everybody."""
+    with world.service.libraries.borrow(user) as library:
+        hidden = Passage("old", "user", f"{PUBLIC} {SECRET}", metadata={"human_only": True})
+        library.add_messages(scene.conversation, [hidden])
+        library.add_messages(scene.thread, [hidden])
+        library.index()
+    test_no_route_reveals_the_secret_to_an_agent(world, scene)
+    hits = scene.agent.get("/api/v1/search", params={"q": SECRET}).json()["hits"]
+    assert {hit["snippet"] for hit in hits} == {MASK}
+    messages = scene.agent.get(f"/api/threads/{scene.thread}/messages").json()["messages"]
+    assert [m["human_only"] for m in messages] == [True, False, True]
+    parameters = {"conversation": scene.conversation, "message": "old"}
+    assert scene.agent.get("/api/v1/related", params=parameters).status_code == 403
+    page = scene.agent.get(f"/?q={PUBLIC}", headers={"accept": "text/html"})
+    assert MASK in page.text and SECRET not in page.text

@@ -714,3 +714,35 @@ def eventually(condition: Callable[[], bool]) -> None:
             return
         pause.wait(0.01)
     raise AssertionError("the condition did not become true")
+
+
+def test_our_api_key_is_not_passed_on_even_if_we_require_none(
+    http: httpx.Client, upstream: StandIn
+) -> None:
+    post_raw(
+        http,
+        HELLO,
+        Authorization="Bearer rk_0123456789ab_secret",
+        Cookie="recollect_session=rs_x",
+        Referer="http://x/",
+    )
+    request = upstream.requests[0]
+    assert not {"authorization", "cookie", "referer"} & {
+        name.lower() for name, _ in request.headers
+    }
+
+
+def test_two_users_have_their_own_conversations(
+    service: Service, upstream: StandIn, key: MakeKey, user: str
+) -> None:
+    ann, ben = f"{user}-ann", f"{user}-ben"
+    upstream.replies.extend(completion("Hi.") for _ in range(2))
+    anns, bens = key(user=ann), key(user=ben)
+    history = [user_says("Hello"), {"role": "assistant", "content": "Hi."}, user_says("Mine?")]
+    with listening(service) as address, httpx.Client(base_url=address, trust_env=False) as http:
+        post_raw(http, HELLO, **anns, **{"X-Recollect-Session": "s"})
+        post_raw(http, HELLO, **bens, **{"X-Recollect-Session": "s"})
+        post_raw(http, {**HELLO, "messages": history}, **bens)
+    assert canonical(only(service, ann)) == ["Hello", "Hi."]
+    assert canonical(only(service, ben)) == ["Hello", "Hi.", "Mine?", "Answer 1 to Mine?"]
+    assert only(service, ann).id != only(service, ben).id
