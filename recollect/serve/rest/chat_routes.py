@@ -480,7 +480,7 @@ async def stream_events(
                 if text:
                     yield event("delta", {"content": text})
         except NoAnswer:
-            pass
+            pass  # what has arrived is saved, and the end says that it broke off
         is_over = True
     finally:
         if not is_over:
